@@ -1,6 +1,7 @@
 //! Finds directives after the header, which have no effect.
 
 use crate::problem::{Origin, Position, Problem};
+use crate::statements::statements;
 use crate::token::prefix_of;
 
 /// A directive without effect.
@@ -11,26 +12,36 @@ pub(crate) struct IgnoredDirective {
     pub(crate) is_staging: bool,
 }
 
-/// Directives after the header, which are comments for Slurm. Skips here-documents, which may hold
-/// other scripts.
+/// Directives after the header, which are comments for Slurm. Skips here-documents and texts that are written to files:
+/// they may be other scripts.
 pub(crate) fn directives_after_header(script: &str, header_lines: usize) -> Vec<IgnoredDirective> {
-    let mut problems = Vec::new();
-    let mut here_document: Option<String> = None; // the end line of the current here-document
-    for (index, line) in script.lines().enumerate().skip(header_lines) {
-        if let Some(terminator) = &here_document {
-            if line.trim_start_matches('\t') == *terminator {
-                here_document = None;
-            }
+    let mut found = Vec::new();
+    let ending = HeaderEnd::of(script, header_lines);
+    for statement in statements(script) {
+        if statement.document.is_some() {
             continue;
         }
-        if let Some(prefix) = prefix_of(line) {
-            let position = Position { origin: Origin::Script, line: index + 1, column: 1 };
-            let problem = no_effect(position, prefix, header_lines + 1);
-            problems.push(IgnoredDirective { problem, is_staging: is_staging(line, prefix) });
+        let mut next = 0;
+        for (line, number) in statement.lines.split('\n').zip(statement.line..) {
+            let at = next;
+            next += line.len() + 1;
+            let Some(prefix) = prefix_of(line).filter(|_| number > header_lines) else {
+                continue;
+            };
+            let position = Position { origin: Origin::Script, line: number, column: 1 };
+            let is_quoted = at < statement.text.len() && statement.quoted_from(at).is_some();
+            if !is_quoted {
+                let problem = ending.no_effect(position, prefix);
+                found.push(IgnoredDirective { problem, is_staging: is_staging(line, prefix) });
+            } else if !statement.writes(at) {
+                let message = format!("{prefix} in quotes behind the header has no effect");
+                let hint = "if this script needs it, move it above the first command";
+                let problem = Problem::new(position, message, hint);
+                found.push(IgnoredDirective { problem, is_staging: false });
+            }
         }
-        here_document = here_document_in(line);
     }
-    problems
+    found
 }
 
 fn is_staging(line: &str, prefix: &str) -> bool {
@@ -39,26 +50,27 @@ fn is_staging(line: &str, prefix: &str) -> bool {
     command.is_some_and(|word| ["stage_in", "stage_out", "copy_in", "copy_out"].contains(&word))
 }
 
-/// The end line of the here-document that starts in this line.
-fn here_document_in(line: &str) -> Option<String> {
-    let (before, behind) = line.split_once("<<")?;
-    // An arithmetic shift or a comment.
-    if before.contains("((") || before.trim_start().starts_with('#') {
-        return None;
-    }
-    let word = behind.strip_prefix('-').unwrap_or(behind).trim_start();
-    let word = word.trim_start_matches(['"', '\'', '\\']);
-    let end = |c: char| !(c.is_alphanumeric() || c == '_');
-    let word = word.split(end).next().unwrap_or("");
-    word.starts_with(|c: char| c.is_alphabetic() || c == '_').then(|| word.to_owned())
+/// The line that ends the header.
+struct HeaderEnd {
+    line: usize,
+    is_blank: bool,
 }
 
-fn no_effect(position: Position, prefix: &str, header_end: usize) -> Problem {
-    Problem::new(
-        position,
-        format!(
-            "{prefix} behind the header, which ended at line {header_end}, would have no effect"
-        ),
-        format!("move it above the first command, or write #{prefix} to keep it as a comment"),
-    )
+impl HeaderEnd {
+    fn of(script: &str, header_lines: usize) -> Self {
+        let line = script.lines().nth(header_lines).unwrap_or_default();
+        Self { line: header_lines + 1, is_blank: line.trim().is_empty() }
+    }
+
+    fn no_effect(&self, position: Position, prefix: &str) -> Problem {
+        let line = self.line;
+        let message =
+            format!("{prefix} behind the header, which ended at line {line}, would have no effect");
+        let remedy = match self.is_blank {
+            true => format!("line {line} holds only blanks and ends the header: empty it"),
+            false => "move it above the first command".to_owned(),
+        };
+        let hint = format!("{remedy}, or write #{prefix} to keep it as a comment");
+        Problem::new(position, message, hint)
+    }
 }

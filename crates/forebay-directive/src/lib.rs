@@ -15,6 +15,7 @@ mod request;
 mod rules;
 mod size;
 mod stage_list;
+mod statements;
 mod suggestion;
 mod token;
 mod values;

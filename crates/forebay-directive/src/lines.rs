@@ -3,7 +3,7 @@
 
 use crate::ignored_directives::{IgnoredDirective, directives_after_header};
 use crate::problem::{Origin, Position, Problem};
-use crate::rules::COMMANDS;
+use crate::rules::{COMMANDS, NNF_COMMANDS};
 use crate::token::{SourceByte, Token, prefix_of, words};
 
 /// Values of the `%` symbols that Slurm replaces in directives.
@@ -13,7 +13,7 @@ pub struct Symbols {
     pub job_id: String,
     /// `%A`: ID of the array's master job; empty without an array, where `%A` is `%j`.
     pub array_job_id: String,
-    /// `%a`: array task ID, whose last digit is `%b`; empty without an array.
+    /// `%a`: array task ID, whose last digit is `%b`; empty without an array, where neither has a value.
     pub array_task: String,
     /// `%x`: job name.
     pub job_name: String,
@@ -80,11 +80,37 @@ pub(crate) fn read(text: &str, origin: Origin, symbols: Option<&Symbols>) -> Par
     }
     header.close(header_lines + 1);
     let mut found = header.found;
+    found.warnings.extend(misspelt_prefixes(text, origin));
     match origin {
         Origin::Script => found.after_header = directives_after_header(text, header_lines),
         _ => found.problems.extend(no_directive(text, origin, header_lines)),
     }
     found
+}
+
+/// Comments before the first command that look like directives.
+fn misspelt_prefixes(text: &str, origin: Origin) -> impl Iterator<Item = Problem> {
+    let is_comment =
+        |(line, _): &(&str, usize)| matches!(line.trim_start().chars().next(), None | Some('#'));
+    let comments = text.lines().zip(1..).take_while(is_comment);
+    comments.filter_map(move |(line, number)| {
+        let words = line.trim_start().strip_prefix('#')?.trim_start();
+        let name = words.get(..2)?;
+        let prefix = ["#DW", "#BB"].into_iter().find(|one| one[1..].eq_ignore_ascii_case(name))?;
+        let command = words[2..].split_ascii_whitespace().next()?;
+        let mut known = COMMANDS.iter().chain(NNF_COMMANDS).map(|command| command.name);
+        if line.starts_with(prefix) || !known.any(|known| known.eq_ignore_ascii_case(command)) {
+            return None;
+        }
+        let end = command.as_ptr() as usize + command.len() - line.as_ptr() as usize;
+        Some(Problem::new(
+            Position { origin, line: number, column: 1 },
+            format!("\"{}\" is a comment: it does not begin with {prefix}", &line[..end]),
+            format!(
+                "write {prefix} at the start of the line, or #{prefix} to keep it as a comment"
+            ),
+        ))
+    })
 }
 
 fn no_directive(text: &str, origin: Origin, header_lines: usize) -> Option<Problem> {
@@ -149,7 +175,9 @@ impl Header<'_> {
         let leading = body.len() - body.trim_ascii_start().len();
         let from = if joined_at_blank { leading } else { 0 };
         let first = Position { column: 1 + skipped + from, ..position };
-        open.bytes.extend(replace_symbols(&body[from..], first, self.symbols));
+        let (bytes, problems) = replace_symbols(&body[from..], first, self.symbols);
+        open.bytes.extend(bytes);
+        self.found.problems.extend(problems);
         if continues {
             self.open = Some(open);
         } else {
@@ -225,9 +253,14 @@ fn missing_prefix(position: Position, prefix: &str) -> Problem {
     )
 }
 
-fn replace_symbols(text: &str, first: Position, symbols: Option<&Symbols>) -> Vec<SourceByte> {
+/// The bytes of a text with the values of its symbols, and the symbols that have no value in this job.
+fn replace_symbols(
+    text: &str,
+    first: Position,
+    symbols: Option<&Symbols>,
+) -> (Vec<SourceByte>, Vec<Problem>) {
     let source = text.as_bytes();
-    let mut bytes = Vec::new();
+    let (mut bytes, mut problems) = (Vec::new(), Vec::new());
     let mut at = 0;
     let mut replace = true;
     while at < source.len() {
@@ -237,7 +270,13 @@ fn replace_symbols(text: &str, first: Position, symbols: Option<&Symbols>) -> Ve
                 replace = false;
                 Some("")
             }
-            (b'%', Some(symbol)) if replace => symbols.and_then(|symbols| symbols.value(*symbol)),
+            (b'%', Some(symbol)) if replace => {
+                let no_task = symbols.is_some_and(|symbols| symbols.array_task.is_empty());
+                if no_task && matches!(symbol, b'a' | b'b') {
+                    problems.push(without_array_task(position, char::from(*symbol)));
+                }
+                symbols.and_then(|symbols| symbols.value(*symbol))
+            }
             _ => None,
         };
         let literal = value.is_some();
@@ -248,5 +287,11 @@ fn replace_symbols(text: &str, first: Position, symbols: Option<&Symbols>) -> Ve
         bytes.extend(new.iter().map(|&value| SourceByte { value, literal, position }));
         at += step;
     }
-    bytes
+    (bytes, problems)
+}
+
+fn without_array_task(position: Position, symbol: char) -> Problem {
+    let message = format!("%{symbol} has no value: this job is no task of an array");
+    let hint = "run one task of the array with SLURM_ARRAY_TASK_ID=N forebay run ...";
+    Problem::new(position, message, hint)
 }

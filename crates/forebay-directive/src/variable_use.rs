@@ -1,9 +1,10 @@
-//! Finds variables of namespaces that a script expands. Reads the text by lines, and never runs it.
+//! Finds variables of namespaces that a script expands. Reads the text, and never runs it.
 //! A script that tests or sets a variable is assumed to handle unset values.
 
 use std::collections::BTreeSet;
 
 use crate::problem::{Origin, Position};
+use crate::statements::{Statement, is_assignment, statements};
 
 const PREFIXES: [&str; 2] = ["DW_JOB_", "DW_PERSISTENT_"];
 
@@ -32,20 +33,21 @@ enum Mention {
 pub fn expanded_variables(script: &str) -> Vec<VariableUse> {
     let mut found: Vec<VariableUse> = Vec::new();
     let mut handled = BTreeSet::new();
-    for (index, line) in script.lines().enumerate() {
-        let code = without_comment(line);
-        // Words that decide about a mention have no name in them, so they begin at the earlier one at the earliest.
-        let mut earlier = 0;
-        for (at, name) in names(code) {
-            let before = &code[std::mem::replace(&mut earlier, at)..at];
-            match mention(before, &code[at + name.len()..]) {
+    for statement in statements(script) {
+        let mut reader =
+            Reader { statement: &statement, at: 0, line_start: 0, line: 0, is_in_test: false };
+        for (at, name) in names(statement.text) {
+            reader.advance(at);
+            let mention = reader.mention(name);
+            let is_first = !handled.contains(name);
+            match mention {
+                // A file with this text is another script.
+                Mention::Handled if statement.document.is_some_and(|one| one.is_written) => {}
                 Mention::Handled => {
                     handled.insert(name);
                 }
-                Mention::Expanded if !handled.contains(name) => {
-                    let position =
-                        Position { origin: Origin::Script, line: index + 1, column: at + 1 };
-                    found.push(VariableUse { name: name.to_owned(), position });
+                Mention::Expanded if is_first => {
+                    found.push(VariableUse { name: name.to_owned(), position: reader.position() });
                     handled.insert(name);
                 }
                 Mention::Expanded | Mention::WithDefault | Mention::Named => {}
@@ -53,26 +55,6 @@ pub fn expanded_variables(script: &str) -> Vec<VariableUse> {
         }
     }
     found
-}
-
-/// The line up to a comment: a `#` outside quotes that begins a word.
-fn without_comment(line: &str) -> &str {
-    let (mut quote, mut escaped, mut word_begins) = (None, false, true);
-    for (at, c) in line.char_indices() {
-        if c == '#' && quote.is_none() && word_begins {
-            return &line[..at];
-        }
-        match quote {
-            _ if escaped => escaped = false,
-            Some('\'') if c != '\'' => {}
-            _ if c == '\\' => escaped = true,
-            Some(open) if c == open => quote = None,
-            None if c == '\'' || c == '"' => quote = Some(c),
-            _ => {}
-        }
-        word_begins = c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(');
-    }
-    line
 }
 
 /// Names of variables of namespaces, with their offsets.
@@ -89,48 +71,160 @@ fn names(code: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-fn mention(before: &str, after: &str) -> Mention {
-    if let Some(before) = before.strip_suffix("${") {
-        return braced(before, after);
+/// Commands that set the variables in their words.
+const DECLARATIONS: [&str; 6] = ["export", "declare", "local", "readonly", "typeset", "env"];
+
+/// Classifies the mentions in one statement, in their order.
+struct Reader<'a> {
+    statement: &'a Statement<'a>,
+    /// The offset of the mention.
+    at: usize,
+    /// The offset of its line, and the number of the line in the statement.
+    line_start: usize,
+    line: usize,
+    /// Whether a `[` or `[[` before it is open.
+    is_in_test: bool,
+}
+
+impl<'a> Reader<'a> {
+    /// Goes to the next mention.
+    fn advance(&mut self, at: usize) {
+        let from = std::mem::replace(&mut self.at, at);
+        let text = &self.statement.text[from..at];
+        if let Some(last) = text.rfind('\n') {
+            self.line += text.matches('\n').count();
+            self.line_start = from + last + 1;
+        }
+        for word in text.split_whitespace() {
+            if word.starts_with(']') {
+                self.is_in_test = false;
+            } else if matches!(word.trim_start_matches(['(', ';', '!']), "[" | "[[") {
+                let start = word.as_ptr() as usize - self.statement.text.as_ptr() as usize;
+                self.is_in_test |= self.statement.words_before(start).is_empty();
+            }
+        }
     }
-    if before.ends_with("$?") {
-        return Mention::Handled; // csh(1)
+
+    fn position(&self) -> Position {
+        let line = self.statement.line + self.line;
+        Position { origin: Origin::Script, line, column: self.at - self.line_start + 1 }
     }
-    if let Some(before) = before.strip_suffix('$') {
-        return expanded_or_tested(before);
+
+    fn mention(&self, name: &str) -> Mention {
+        let text = self.statement.text;
+        let (before, after) = (&text[..self.at], &text[self.at + name.len()..]);
+        // A name that is completed when the script runs.
+        if before.ends_with("\\$") && after.starts_with('$') {
+            return Mention::Named;
+        }
+        let tests = ["$?", "${?", "$+", "${+"]; // csh(1), zshexpn(1)
+        if tests.iter().any(|test| before.ends_with(test)) {
+            return Mention::Handled;
+        }
+        let expanded = if before.ends_with("${") {
+            braced(after)
+        } else if before.ends_with('$') {
+            Mention::Expanded
+        } else {
+            return accessed(before, after).unwrap_or_else(|| self.set_or_named(after, name));
+        };
+        let dollar = before.rfind('$').unwrap_or_default();
+        if self.statement.is_only_written(dollar) {
+            return Mention::Named;
+        }
+        if expanded == Mention::Expanded && self.is_tested(dollar) {
+            return Mention::Handled;
+        }
+        expanded
     }
-    let accesses = ["ENV{", "ENV[", "environ["];
-    let unquoted = before.trim_end_matches(['"', '\'']);
-    if accesses.iter().any(|access| unquoted.ends_with(access)) {
-        return Mention::Expanded;
+
+    /// Whether it is an operand of `[`, `[[` or test.
+    fn is_tested(&self, dollar: usize) -> bool {
+        let end_of_command = self.statement.words_before(dollar);
+        self.is_in_test || end_of_command.first().is_some_and(|command| *command == "test")
     }
-    let last_word = before.split_whitespace().next_back().unwrap_or_default();
-    let begins_word = before.is_empty() || before.ends_with([' ', '\t', ';', '&', '|', '(']);
-    let is_set = after.starts_with('=') || matches!(last_word, "setenv" | "read" | "for" | "-v");
-    if begins_word && is_set { Mention::Handled } else { Mention::Named }
+
+    /// A name without `$`.
+    fn set_or_named(&self, after: &str, name: &str) -> Mention {
+        let statement = self.statement;
+        let text = statement.text;
+        let quoted = statement.quoted_from(self.at);
+        let before = &text[..self.at];
+        let begins_word = before.is_empty()
+            || before.ends_with([' ', '\t', '\n', ';', '&', '|', '('])
+            || quoted == Some(self.at);
+        if !begins_word || (quoted.is_some() && statement.writes(self.at)) {
+            return Mention::Named;
+        }
+        let words = match quoted {
+            None => statement.words_before(self.at),
+            // A script in quotes, as for `sh -c`.
+            Some(from) => {
+                let command = text[from..self.at].rsplit([';', '&', '|', '(', '\n']).next();
+                command.unwrap_or_default().split_whitespace().collect()
+            }
+        };
+        let command = words.iter().find(|word| !is_assignment(word));
+        let is_set = match command {
+            _ if before.trim_end().ends_with(" -v") => self.is_tested(self.at),
+            None => after.starts_with('='),
+            Some(command) if DECLARATIONS.contains(command) => after.starts_with('='),
+            Some(&("setenv" | "read" | "for")) => true,
+            Some(_) => false,
+        };
+        if is_set && !self.expands_itself(after, name) { Mention::Handled } else { Mention::Named }
+    }
+
+    /// Whether the value behind a name expands the name itself.
+    fn expands_itself(&self, after: &str, name: &str) -> bool {
+        let start = self.at + name.len();
+        let is_end = |(at, c): &(usize, char)| {
+            (c.is_whitespace() || matches!(c, ';' | '&' | '|'))
+                && self.statement.quoted_from(start + at) == self.statement.quoted_from(start)
+        };
+        let end = after.char_indices().find(is_end).map_or(after.len(), |(at, _)| at);
+        let value = &after[..end];
+        names(value).any(|(at, used)| {
+            let rest = &value[at + name.len().min(value.len() - at)..];
+            let is_expanded = value[..at].ends_with('$')
+                || (value[..at].ends_with("${") && braced(rest) == Mention::Expanded);
+            used == name && is_expanded
+        })
+    }
 }
 
 /// Classifies `${NAME...`: bash(1), Parameter Expansion.
-fn braced(before: &str, after: &str) -> Mention {
+fn braced(after: &str) -> Mention {
     let operator = after.strip_prefix(':').unwrap_or(after);
     match operator.chars().next() {
         Some('=' | '?' | '+') => Mention::Handled,
         Some('-') if operator.starts_with("-}") => Mention::Handled,
         Some('-') => Mention::WithDefault,
-        _ => expanded_or_tested(before),
+        _ => Mention::Expanded,
     }
 }
 
-/// Recognizes tests such as `[ -n "$NAME" ]`. `before` ends where the expansion begins.
-fn expanded_or_tested(before: &str) -> Mention {
-    let word = before.trim_end_matches(['"', 'x', 'X', '_']);
-    let mut words = word.split_whitespace().rev().peekable();
-    words.next_if(|word| word.len() == 2 && word.starts_with('-'));
-    words.next_if(|word| *word == "!");
-    match words.next() {
-        Some("[" | "[[" | "test") if word.ends_with(char::is_whitespace) => Mention::Handled,
-        _ => Mention::Expanded,
+/// Classifies a name in the environment of Perl, Python or Ruby.
+fn accessed(before: &str, after: &str) -> Option<Mention> {
+    let before = before.trim_end_matches(['"', '\'']);
+    let after = after.trim_start_matches(['"', '\'']).trim_start();
+    let tests = ["in os.environ", "not in os.environ", "in environ", "not in environ"];
+    if before.ends_with("environ.setdefault(") || tests.iter().any(|test| after.starts_with(test)) {
+        return Some(Mention::Handled);
     }
+    let accesses = ["ENV{", "ENV[", "environ["];
+    let before = accesses.iter().find_map(|access| before.strip_suffix(access))?;
+    let before = before.trim_end_matches(['$', '(']).trim_end();
+    let after = after.trim_start_matches(['}', ']']).trim_start();
+    let is_tested = before.ends_with("exists") || before.ends_with("defined");
+    let is_set = after.starts_with("||=") || after.starts_with("//=");
+    let is_set =
+        is_set || (after.starts_with('=') && !after.starts_with("==") && !after.starts_with("=~"));
+    if is_tested || is_set {
+        return Some(Mention::Handled);
+    }
+    let has_default = ["||", "//", "or "].iter().any(|operator| after.starts_with(operator));
+    Some(if has_default { Mention::WithDefault } else { Mention::Expanded })
 }
 
 #[cfg(test)]
@@ -159,6 +253,20 @@ mod tests {
             "open(os.environ[\"DW_JOB_STRIPED\"])",
             "rm -f \"$DW_JOB_STRIPED/a\"",
             "echo \"it's\" # a comment\ntouch '#' $DW_JOB_STRIPED",
+            "echo DW_JOB_STRIPED=$DW_JOB_STRIPED\nrm -rf $DW_JOB_STRIPED/*",
+            "export DW_JOB_STRIPED=$DW_JOB_STRIPED; rm $DW_JOB_STRIPED/*",
+            "DW_JOB_STRIPED=\"a b ${DW_JOB_STRIPED%/}\"; rm $DW_JOB_STRIPED/*",
+            "echo \"x\" DW_JOB_STRIPED=1\nrm $DW_JOB_STRIPED/*",
+            "echo \"x; DW_JOB_STRIPED=1\"\nrm $DW_JOB_STRIPED/*",
+            "echo 'export DW_JOB_STRIPED=/a' > b.sh\nrm $DW_JOB_STRIPED/*",
+            "cat > b.sh <<EOF\nexport DW_JOB_STRIPED=/a\nEOF\nrm $DW_JOB_STRIPED/*",
+            "echo [ a ]; echo [ $DW_JOB_STRIPED/* ]",
+            "[ -f a ] && rm $DW_JOB_STRIPED/*",
+            "eval ls \\$DW_JOB_STRIPED/*",
+            "echo 'ls $DW_JOB_STRIPED' | bash",
+            "bash <<'EOF'\nls $DW_JOB_STRIPED\nEOF",
+            "cat > b.sh <<EOF\nls $DW_JOB_STRIPED\nEOF",
+            "#!/usr/bin/python3\n# it's\nprint(os.environ['DW_JOB_STRIPED'])",
         ] {
             let found = expanded(line);
             assert_eq!(found.len(), 1, "{line}: {found:?}");
@@ -186,6 +294,25 @@ mod tests {
             "#DW stage_in source=/a destination=$DW_JOB_STRIPED/a type=file",
             "echo $MY_DW_JOB_STRIPED $DW_JOB_ $DW_HOME",
             "printenv DW_JOB_STRIPED",
+            "A='b c' DW_JOB_STRIPED=${DW_JOB_STRIPED:-/a}; cd $DW_JOB_STRIPED",
+            "declare -x DW_JOB_STRIPED=/a\ncd $DW_JOB_STRIPED",
+            "sh -c 'DW_JOB_STRIPED=/a; cd $DW_JOB_STRIPED'",
+            "[[ -n \"$A\" && -n \"$DW_JOB_STRIPED\" ]] && cd $DW_JOB_STRIPED",
+            "if [ a = 1 -a -n \"$DW_JOB_STRIPED\" ]; then cd $DW_JOB_STRIPED; fi",
+            "if test -n a && test -n \"$DW_JOB_STRIPED\"; then cd $DW_JOB_STRIPED; fi",
+            "if ( ${?DW_JOB_STRIPED} ) cd $DW_JOB_STRIPED",
+            "(( ${+DW_JOB_STRIPED} )) && cd $DW_JOB_STRIPED",
+            "if \"DW_JOB_STRIPED\" in os.environ: os.chdir(os.environ[\"DW_JOB_STRIPED\"])",
+            "if (exists $ENV{DW_JOB_STRIPED}) { chdir $ENV{DW_JOB_STRIPED} }",
+            "if (defined($ENV{'DW_JOB_STRIPED'})) { chdir $ENV{'DW_JOB_STRIPED'} }",
+            "my $d = $ENV{DW_JOB_STRIPED} || '/tmp';",
+            "my $d = $ENV{\"DW_JOB_STRIPED\"} // '/tmp';",
+            "$ENV{DW_JOB_STRIPED} //= '/tmp'; chdir $ENV{DW_JOB_STRIPED}",
+            "cat > b.sh <<'EOF'\ncd $DW_JOB_STRIPED\nEOF",
+            "cat <<EOF | tee b.sh\ncd \\$DW_JOB_STRIPED\nEOF",
+            "echo \"cd\n\\$DW_JOB_STRIPED\" > b.sh",
+            "echo 'cd $DW_JOB_STRIPED' >> b.sh 2>&1",
+            "eval echo \\$DW_PERSISTENT_STRIPED_${NAME}",
         ] {
             assert_eq!(expanded(script), [""; 0], "{script}");
         }

@@ -1,6 +1,6 @@
 //! Scripts and their expected requests.
 
-use forebay_directive::{AccessMode, Request, StageKind, Symbols, parse, parse_for_site};
+use forebay_directive::{AccessMode, Request, StageKind, parse, parse_for_site};
 
 use crate::{JOBDW, all_bad, assert_begins, bad, good, symbols, warned};
 
@@ -8,7 +8,21 @@ use crate::{JOBDW, all_bad, assert_begins, bad, good, symbols, warned};
 fn script_without_directives_requests_nothing() {
     assert_eq!(good(""), Request::default());
     assert_eq!(good("#!/bin/bash\necho hi\n"), Request::default());
-    assert_eq!(good("#!/bin/bash\n#dw jobdw\n #DW jobdw\n"), Request::default());
+}
+
+#[test]
+fn comment_that_looks_like_a_directive_is_a_warning() {
+    for line in
+        ["# DW stage_out a=b", "#dw jobdw", " #DW jobdw", "# bb Create_persistent x", "#Dw copy_in"]
+    {
+        let found = warned(&format!("#!/bin/bash\n#\n{line}\n#\necho\n"));
+        let words = line.trim_end_matches(" a=b").trim_end_matches(" x");
+        let start = format!("3:1 \"{words}\" is a comment: it does not begin with #");
+        assert_begins(&found, &start);
+    }
+    for line in ["##DW jobdw", "# DW lines", "echo\n# DW jobdw", "#", "#D", "#ÄÖ jobdw"] {
+        assert_eq!(good(&format!("#!/bin/bash\n{line}\n")), Request::default(), "{line}");
+    }
 }
 
 #[test]
@@ -140,10 +154,36 @@ fn script_that_writes_another_script_is_read() {
 
 #[test]
 fn double_angle_bracket_is_not_always_a_here_document() {
-    for line in ["x=$((1<<n))", "(( x = y<<n ))", "  # x << n", "grep x <<<word", "x<<2"] {
+    for line in [
+        "x=$((1<<n))",
+        "(( x = y<<n ))",
+        "  # x << n",
+        "grep x <<<word",
+        "x<<2",
+        "echo \"<< start >>\"",
+        "echo '<<n'",
+        "let \"x = 1 << n\"; n\nn",
+        "x=$(((1 << k)))\nk",
+        "let x=1<<n",
+    ] {
         let found = warned(&format!("#!/bin/bash\n{line}\n{JOBDW}\n"));
-        assert_begins(&found, "3:1 #DW behind the header");
+        let number = line.lines().count() + 2;
+        assert_begins(&found, &format!("{number}:1 #DW behind the header"));
     }
+}
+
+#[test]
+fn directive_in_quotes_over_several_lines_is_text() {
+    let line = "#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=/g/a";
+    let written = format!("{JOBDW}\necho \"\n{line}\n\" > next.sh\n");
+    assert_eq!(good(&written).warnings, []);
+    assert_begins(&warned(&written.replace("> next.sh", "| sh")), "3:1 #DW in quotes behind");
+    for unclosed in ["echo it's\n", "x=${y#'}\n# don't\n", "case x in\n(a) ;; esac; ( a\n"] {
+        let found = bad(&format!("{JOBDW}\n{unclosed}{line}\n"));
+        assert!(found.contains("#DW behind the header"), "{unclosed}: {found}");
+    }
+    let python = format!("#!/usr/bin/python3\n{JOBDW}\nx = \"\"\"\n{line}\n\"\"\"\n");
+    assert_begins(&bad(&python), "4:1 #DW behind the header");
 }
 
 #[test]
@@ -177,15 +217,24 @@ fn errors_are_reported_before_unsupported_features() {
 #[test]
 fn symbols_of_arrays_are_replaced() {
     let stage = "#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=/g/%A_%a_%b";
-    let path = |symbols: &Symbols| {
-        let request = parse(&format!("{JOBDW}\n{stage}"), symbols).expect("good");
-        request.stage_out[0].pfs_path.clone()
-    };
+    let script = format!("{JOBDW}\n{stage}");
     let mut symbols = symbols();
-    assert_eq!(path(&symbols), "/g/4711__");
     symbols.array_job_id = "4700".into();
     symbols.array_task = "137".into();
-    assert_eq!(path(&symbols), "/g/4700_137_7");
+    let request = parse(&script, &symbols).expect("good");
+    assert_eq!(request.stage_out[0].pfs_path, "/g/4700_137_7");
+}
+
+#[test]
+fn symbol_of_an_array_task_is_an_error_in_another_job() {
+    let stage = "#DW stage_in type=directory source=/in/%% destination=$DW_JOB_STRIPED/";
+    for symbol in ["%a", "%b"] {
+        let found = bad(&format!("{JOBDW}\n{}", stage.replace("%%", symbol)));
+        assert_begins(&found, &format!("2:40 {symbol} has no value: this job is no task"));
+        assert!(found.contains("SLURM_ARRAY_TASK_ID=N forebay run"), "{found}");
+    }
+    let request = good(&format!("{JOBDW}\n{}", stage.replace("%%", "%A%%a\\\\%a")));
+    assert_eq!(request.stage_in[0].pfs_path, "/in/4711%a%a");
 }
 
 #[test]

@@ -1,0 +1,404 @@
+//! Splits a script into statements as a shell does: quotes may hold line ends, and a here-document is another text.
+//! Never runs anything. In scripts for other interpreters each line is a statement.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A statement, or a line of a here-document.
+#[derive(Debug)]
+pub(crate) struct Statement<'a> {
+    /// The number of its first line, from 1.
+    pub(crate) line: usize,
+    /// Its lines with comments.
+    pub(crate) lines: &'a str,
+    /// Its lines up to a comment.
+    pub(crate) text: &'a str,
+    /// The here-document that it is a line of.
+    pub(crate) document: Option<HereDocument>,
+    /// Outermost quotes in the text.
+    quotes: Vec<Quotes>,
+    /// Where simple commands end in the text.
+    separators: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HereDocument {
+    /// Whether its end word is quoted: the shell expands nothing.
+    pub(crate) is_quoted: bool,
+    /// Whether a command only writes it to a file.
+    pub(crate) is_written: bool,
+}
+
+#[derive(Debug)]
+struct Quotes {
+    range: Range<usize>,
+    /// Whether the shell expands nothing in them.
+    is_literal: bool,
+}
+
+/// Commands that only write their text.
+const WRITERS: [&str; 5] = ["echo", "printf", "print", "cat", "tee"];
+/// Words that stand before a command.
+const KEYWORDS: [&str; 10] =
+    ["if", "elif", "else", "then", "while", "until", "do", "!", "{", "time"];
+/// Bytes of a command that are searched for its first words.
+const COMMAND_BYTES_MAX: usize = 1024;
+
+impl<'a> Statement<'a> {
+    /// The quotes around an offset, as the offset of their text.
+    pub(crate) fn quoted_from(&self, at: usize) -> Option<usize> {
+        self.quotes_around(at).map(|quotes| quotes.range.start + 1)
+    }
+
+    fn quotes_around(&self, at: usize) -> Option<&Quotes> {
+        let behind = self.quotes.partition_point(|quotes| quotes.range.start < at);
+        let quotes = self.quotes.get(behind.checked_sub(1)?)?;
+        (at < quotes.range.end).then_some(quotes)
+    }
+
+    /// The offset of the simple command around an offset.
+    fn command_start(&self, at: usize) -> usize {
+        let behind = self.separators.partition_point(|separator| *separator < at);
+        behind.checked_sub(1).map_or(0, |index| self.separators[index] + 1)
+    }
+
+    /// The words before an offset, from the start of its simple command, without keywords. Of a long command, the
+    /// first ones.
+    pub(crate) fn words_before(&self, at: usize) -> Vec<&'a str> {
+        let start = self.command_start(at);
+        let mut end = at.min(start + COMMAND_BYTES_MAX);
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut words = Vec::new();
+        let mut word = start;
+        for (offset, c) in self.text[start..end].char_indices().chain([(end - start, ' ')]) {
+            let offset = start + offset;
+            if c.is_whitespace() && (offset == end || self.quotes_around(offset).is_none()) {
+                words.extend(Some(&self.text[word..offset]).filter(|word| !word.is_empty()));
+                word = offset + c.len_utf8();
+            }
+        }
+        let keywords = words.iter().take_while(|word| KEYWORDS.contains(word)).count();
+        words.split_off(keywords)
+    }
+
+    /// Whether the shell would not expand a variable at this offset.
+    fn is_literal(&self, at: usize) -> bool {
+        let backslashes = self.text[..at].bytes().rev().take_while(|byte| *byte == b'\\').count();
+        backslashes % 2 == 1 || self.quotes_around(at).is_some_and(|quotes| quotes.is_literal)
+    }
+
+    /// Whether the text at this offset is only written: to a file or to standard output.
+    pub(crate) fn is_only_written(&self, at: usize) -> bool {
+        match self.document {
+            Some(document) => document.is_written && (document.is_quoted || self.is_literal(at)),
+            None => self.is_literal(at) && self.writes(at),
+        }
+    }
+
+    /// Whether the command at this offset only writes its text.
+    pub(crate) fn writes(&self, at: usize) -> bool {
+        let start = self.command_start(at);
+        let is_substitution =
+            self.text[..start].ends_with("$(") || self.text[..start].ends_with('`');
+        let command = self.words_before(at).into_iter().find(|word| !is_assignment(word));
+        let is_writer = command.is_some_and(|word| WRITERS.contains(&word));
+        is_writer && !is_substitution && self.reader(at).is_none_or(|reader| reader == "tee")
+    }
+
+    /// The command that reads the output of the command at this offset.
+    fn reader(&self, at: usize) -> Option<&'a str> {
+        let next = self.separators.partition_point(|separator| *separator < at);
+        let rest = &self.text[*self.separators.get(next)?..];
+        let rest = rest.strip_prefix('|').filter(|rest| !rest.starts_with('|'))?;
+        Some(rest.trim_start_matches('&').split_whitespace().next().unwrap_or_default())
+    }
+}
+
+/// Whether a word is `NAME=VALUE`.
+pub(crate) fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    })
+}
+
+/// The statements of a script.
+pub(crate) fn statements(script: &str) -> Vec<Statement<'_>> {
+    let mut scanner = Scanner::new(script, is_for_a_shell(script));
+    let found = scanner.read();
+    if scanner.open.is_empty() {
+        return found;
+    }
+    // Something remained open, so the text is not what it seems to be.
+    Scanner::new(script, false).read()
+}
+
+fn is_for_a_shell(script: &str) -> bool {
+    let Some(interpreter) = script.lines().next().and_then(|line| line.strip_prefix("#!")) else {
+        return true;
+    };
+    let mut names = interpreter.split_whitespace().filter_map(|word| word.rsplit('/').next());
+    names.any(|name| ["sh", "bash", "dash", "ksh", "zsh", "ash", "mksh"].contains(&name))
+}
+
+/// What is open at a place in the script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    /// `'...'`
+    Single,
+    /// `$'...'`
+    Escaped,
+    /// `"..."`
+    Double,
+    /// `(...)` and `$(...)`
+    Command,
+    /// `((...))` and `$((...))`
+    Arithmetic,
+    /// `${...}`
+    Brace,
+}
+
+impl Open {
+    fn is_quote(self) -> bool {
+        matches!(self, Self::Single | Self::Escaped | Self::Double)
+    }
+}
+
+/// A here-document whose text has not begun.
+struct Announced<'a> {
+    at: usize,
+    end_line: &'a str,
+    is_quoted: bool,
+}
+
+struct Scanner<'a> {
+    script: &'a str,
+    at: usize,
+    line: usize,
+    /// Whether quotes may hold line ends.
+    joins_lines: bool,
+    open: Vec<Open>,
+    open_quotes: usize,
+    quotes: Vec<Quotes>,
+    separators: Vec<usize>,
+    announced: Vec<Announced<'a>>,
+    /// The last place of each line. Empty until it is needed.
+    last_places: HashMap<&'a str, usize>,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(script: &'a str, joins_lines: bool) -> Self {
+        Self {
+            script,
+            at: 0,
+            line: 1,
+            joins_lines,
+            open: Vec::new(),
+            open_quotes: 0,
+            quotes: Vec::new(),
+            separators: Vec::new(),
+            announced: Vec::new(),
+            last_places: HashMap::new(),
+        }
+    }
+
+    fn read(&mut self) -> Vec<Statement<'a>> {
+        let mut found = Vec::new();
+        while self.at < self.script.len() {
+            let start = self.at;
+            let statement = self.read_statement(None);
+            let documents = std::mem::take(&mut self.announced);
+            let documents: Vec<_> =
+                documents.iter().map(|one| (one.end_line, one.of(&statement, start))).collect();
+            found.push(statement);
+            for (end_line, document) in documents {
+                let outer = std::mem::take(&mut self.open);
+                self.read_document(end_line, document, &mut found);
+                self.open = outer;
+            }
+        }
+        found
+    }
+
+    fn read_document(
+        &mut self,
+        end_line: &str,
+        document: HereDocument,
+        found: &mut Vec<Statement<'a>>,
+    ) {
+        while let Some(line) = self.script.get(self.at..).and_then(|rest| rest.lines().next()) {
+            if line.trim_start_matches('\t') == end_line {
+                self.at += line.len() + 1;
+                self.line += 1;
+                return;
+            }
+            found.push(self.read_statement(Some(document)));
+        }
+    }
+
+    fn read_statement(&mut self, document: Option<HereDocument>) -> Statement<'a> {
+        let (start, line) = (self.at, self.line);
+        let joins_lines = self.joins_lines && document.is_none();
+        let text = self.read_text(joins_lines, document.is_none());
+        if !joins_lines {
+            self.open.clear();
+            self.open_quotes = 0;
+        }
+        let lines = &self.script[start..self.at];
+        self.at += 1;
+        self.line += 1;
+        let inside = |Quotes { range, is_literal }| {
+            let end = range.end.min(start + text.len());
+            Quotes { range: range.start - start..end - start, is_literal }
+        };
+        let quotes = self.quotes.drain(..).map(inside).collect();
+        let separators = self.separators.drain(..).map(|at| at - start).collect();
+        Statement { line, lines, text, document, quotes, separators }
+    }
+
+    /// Reads a statement to the end of its last line. Returns its text up to a comment.
+    fn read_text(&mut self, joins_lines: bool, has_documents: bool) -> &'a str {
+        let (bytes, start) = (self.script.as_bytes(), self.at);
+        let mut word_begins = true;
+        while let Some(&byte) = bytes.get(self.at) {
+            if byte == b'\n' && !(joins_lines && self.open_quotes > 0) {
+                break;
+            }
+            if byte == b'#' && word_begins && matches!(self.open.last(), None | Some(Open::Command))
+            {
+                let comment = self.at;
+                let length = bytes[self.at..].iter().position(|byte| *byte == b'\n');
+                self.at = length.map_or(bytes.len(), |length| comment + length);
+                if self.open_quotes == 0 {
+                    return &self.script[start..comment];
+                }
+                continue;
+            }
+            let is_last_of_line = bytes[self.at..].starts_with(b"\\\n");
+            let width = match is_last_of_line && !joins_lines {
+                true => 1,
+                false => self.step(word_begins, has_documents),
+            };
+            self.at = (self.at + width).min(bytes.len());
+            let last = bytes[self.at - 1];
+            self.line += usize::from(last == b'\n');
+            word_begins = byte != b'\\' && is_before_word(last);
+        }
+        &self.script[start..self.at]
+    }
+
+    /// Reads one character, or several that belong together. Returns their number of bytes.
+    fn step(&mut self, word_begins: bool, has_documents: bool) -> usize {
+        use Open as O;
+        let is_quoted = self.open_quotes > 0;
+        let bytes = self.script.as_bytes();
+        if !is_quoted {
+            self.take_separator();
+        }
+        match (self.open.last(), &bytes[self.at..]) {
+            (Some(O::Single), [b'\'', ..]) => self.close(1),
+            (Some(O::Single), _) => 1,
+            (_, [b'\\', _, ..]) => 2,
+            (Some(O::Escaped), [b'\'', ..]) | (Some(O::Double), [b'"', ..]) => self.close(1),
+            (Some(O::Escaped), _) => 1,
+            (_, [b'$', b'(', b'(', ..]) => self.open(O::Arithmetic, 3),
+            (_, [b'$', b'(', ..]) => self.open(O::Command, 2),
+            (_, [b'$', b'{', ..]) => self.open(O::Brace, 2),
+            (Some(O::Double), _) => 1,
+            (_, [b'"', ..]) => self.open(O::Double, 1),
+            (Some(O::Brace), [b'}', ..]) => self.close(1),
+            // In "${NAME#'}" an apostrophe is one.
+            (Some(O::Brace), _) if is_quoted => 1,
+            (_, [b'$', b'\'', ..]) => self.open(O::Escaped, 2),
+            (_, [b'\'', ..]) => self.open(O::Single, 1),
+            (Some(O::Arithmetic), [b')', b')', ..]) => self.close(2),
+            (_, [b'(', b'(', ..]) if word_begins => self.open(O::Arithmetic, 2),
+            (_, [b'(', ..]) => self.open(O::Command, 1),
+            (Some(O::Command), [b')', ..]) => self.close(1),
+            (_, [b'<', b'<', b'<', ..]) => 3,
+            (_, [b'<', b'<', ..]) if has_documents && !self.open.contains(&O::Arithmetic) => {
+                self.announce_document();
+                2
+            }
+            _ => 1,
+        }
+    }
+
+    fn open(&mut self, what: Open, width: usize) -> usize {
+        if what.is_quote() {
+            if self.open_quotes == 0 {
+                let range = self.at + width - 1..usize::MAX;
+                self.quotes.push(Quotes { range, is_literal: what != Open::Double });
+            }
+            self.open_quotes += 1;
+        }
+        self.open.push(what);
+        width
+    }
+
+    fn close(&mut self, width: usize) -> usize {
+        if self.open.pop().is_some_and(Open::is_quote) {
+            self.open_quotes -= 1;
+            if let Some(last) = self.quotes.last_mut().filter(|_| self.open_quotes == 0) {
+                last.range.end = self.at;
+            }
+        }
+        width
+    }
+
+    fn take_separator(&mut self) {
+        let bytes = self.script.as_bytes();
+        let before = self.at.checked_sub(1).map(|at| bytes[at]);
+        let redirects = before == Some(b'>') || before == Some(b'<');
+        let ends = match bytes[self.at] {
+            b'&' => !redirects && bytes.get(self.at + 1) != Some(&b'>'),
+            b'|' => !redirects,
+            b'$' => bytes[self.at..].starts_with(b"$(") && !bytes[self.at..].starts_with(b"$(("),
+            byte => matches!(byte, b';' | b'(' | b'`'),
+        };
+        if ends {
+            // Of `$(`, the second character.
+            self.separators.push(self.at + usize::from(bytes[self.at] == b'$'));
+        }
+    }
+
+    /// Notes the here-document whose `<<` is here, if a later line ends it.
+    fn announce_document(&mut self) {
+        let rest = &self.script[self.at + 2..];
+        let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start_matches([' ', '\t']);
+        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\'' | '\\'));
+        let word = &rest[quote.map_or(0, char::len_utf8)..];
+        let is_end = |c: char| match quote {
+            Some(quote @ ('"' | '\'')) => c == quote || c == '\n',
+            _ => c.is_whitespace() || ";&|<>()\"'`".contains(c),
+        };
+        let end_line = &word[..word.find(is_end).unwrap_or(word.len())];
+        if self.last_places.is_empty() {
+            let script = self.script;
+            let place = |line: &'a str| line.as_ptr() as usize - script.as_ptr() as usize;
+            let lines = script.lines().map(|line| (line.trim_start_matches('\t'), place(line)));
+            self.last_places = lines.collect();
+        }
+        let ends_later = self.last_places.get(end_line).is_some_and(|place| *place > self.at);
+        if ends_later && !end_line.is_empty() {
+            let is_quoted = quote.is_some();
+            self.announced.push(Announced { at: self.at, end_line, is_quoted });
+        }
+    }
+}
+
+impl Announced<'_> {
+    /// The document of the `<<` in this statement.
+    fn of(&self, statement: &Statement, start: usize) -> HereDocument {
+        let at = self.at - start;
+        let goes_to_a_file = statement.text.contains('>') || statement.text.contains("tee ");
+        let is_written = goes_to_a_file && statement.writes(at);
+        HereDocument { is_quoted: self.is_quoted, is_written }
+    }
+}
+
+/// Whether a word begins after this character.
+fn is_before_word(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(')
+}
