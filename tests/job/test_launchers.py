@@ -14,11 +14,30 @@ def ranks(count: int) -> list[str]:
 
 
 def test_srun_starts_its_own_number_of_tasks_or_that_of_the_job(job):
-    job.script(f"srun -n 3 --hint=nomultithread {RANKS}; srun {RANKS}; srun -N1 --ntasks-per-node=1 {RANKS}")
+    job.script(f"srun -n 3 --hint=nomultithread {RANKS}; srun {RANKS}; srun -N1 -n1 {RANKS}")
     done = job.run()
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split()) == sorted(ranks(3) + ranks(2) + ranks(1))
     assert "warning" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "count"),
+    [
+        ("-N 4", "srun", 4),
+        ("-N 4", "srun -N 1", 1),
+        ("-N 2", "srun --ntasks-per-node=2", 4),
+        ("-N 2 -n 4", "srun --ntasks-per-node=1", 4),
+        ("-N 2 --ntasks-per-node=2", "srun -N 1", 4),
+        ("-J name", "srun -N 2", 2),
+    ],
+)
+def test_srun_without_a_number_of_tasks_starts_as_many_as_in_slurm(job, header, line, count):
+    job.script(f"{line} echo x")
+    text = (job.directory / "job.sh").read_text()
+    (job.directory / "job.sh").write_text(text.replace("--ntasks=2", header))
+    done = job.run()
+    assert (done.returncode, done.stdout.split()) == (0, ["x"] * count), done.stderr
 
 
 def test_mpiexec_starts_more_ranks_than_there_are_processors(job):
@@ -164,6 +183,31 @@ def test_srun_options_direct_the_streams_of_tasks(job):
     assert not (job.directory / "none").exists()
 
 
+def test_srun_replaces_the_symbols_of_slurm_in_file_names(job):
+    job.script(
+        "#SBATCH -J name\n"
+        "srun -n 2 -o %x.%3t -e none bash -c 'echo $SLURM_PROCID $SLURM_STEP_ID'; cat name.000 name.001\n"
+        "srun -n 1 -o %u.%s.%%t echo second; cat ada.1.%t\n"
+        "srun -n 1 -o %J echo third; cat $SLURM_JOB_ID.2; SLURM_ARRAY_JOB_ID=8 SLURM_ARRAY_TASK_ID=5 srun -n1 -o %A_%2a true\n"
+        "ls 8_05"
+    )
+    done = job.run()
+    assert done.stdout.splitlines() == ["0 0", "1 0", "second", "third", "8_05"], done.stderr
+
+
+def test_redirected_input_of_several_ranks_is_a_warning(job):
+    job.script(
+        "echo a > in; srun -n 1 cat < in; srun -n 2 -i in cat; srun -n 2 true < /dev/null; srun -n 2 true\n"
+        "aprun -n 2 true < in; echo warned >&2; srun -n 2 cat < in; echo b | flux run -n 2 cat"
+    )
+    done = job.run()
+    assert (done.returncode, done.stdout.split()) == (0, ["a", "a", "a", "a", "b"]), done.stderr
+    before, after = done.stderr.split("warned\n")
+    assert "standard input" not in before
+    for launcher in ("srun", "flux run"):
+        assert f"warning: {launcher}: standard input reaches rank 0 only" in after
+
+
 @pytest.mark.parametrize(
     ("line", "count"),
     [
@@ -174,6 +218,7 @@ def test_srun_options_direct_the_streams_of_tasks(job):
         ("aprun -n 3 -N 2 -d 1 -S 1 -cc cpu -ss -j 1 echo x", 3),
         ("aprun -B -q echo x", 2),
         ("aprun echo x", 1),
+        ("srun --jobid $SLURM_JOB_ID --signal USR1@60 --uid 0 --pty -n 3 echo x", 3),
         ("flux run -n 3 -N 1 -c 1 -t 5m -o mpibind=off echo x", 3),
         ("flux mini run -N2 --tasks-per-node=2 echo x", 4),
         ("flux run echo x", 1),
@@ -242,6 +287,8 @@ def test_aprun_and_flux_set_variables_and_streams(job):
         ("jsrun -n many ./a", "error: jsrun: "),
         ("jsrun -n 2", "no program to start"),
         ("aprun -n 1 ./a : -n 2 ./b", "error: aprun: several programs in one step"),
+        ("srun --test-only ./a", "error: srun: --test-only is not supported"),
+        ("srun -n 1 ./a : -n 2 ./b", "error: srun: several programs in one step"),
         ("flux submit -n 1 ./a", "there is only flux run"),
         ("flux run --dry-run ./a", "error: flux run: --dry-run is not supported"),
     ],

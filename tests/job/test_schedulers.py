@@ -32,7 +32,7 @@ def test_slurm_script_gets_slurm_variables(job):
 
 
 def test_script_without_a_scheduler_gets_slurm_variables(job):
-    assert values(job, "# nothing", "SLURM_NTASKS FOREBAY_NTASKS LSB_JOBID") == ["1", "1", "-"]
+    assert values(job, "# nothing", "SLURM_NTASKS FOREBAY_NTASKS LSB_JOBID") == ["-", "1", "-"]
 
 
 def test_lsf_script_gets_lsf_variables(job):
@@ -91,6 +91,12 @@ def test_mpi_in_a_flux_script_does_not_look_for_flux(job, build):
     assert (done.returncode, ranks) == (0, [1, 4, 4]), done.stderr
 
 
+def test_first_component_of_a_heterogeneous_job_applies_and_the_others_are_named(job):
+    done = run(job, "#SBATCH -n 3\n  # ranks\n#SBATCH hetjob\n#SBATCH -n 1\necho $SLURM_NTASKS\n")
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
+    assert "#SBATCH options without effect here: hetjob and the lines after it" in done.stderr
+
+
 def test_one_of_two_schedulers_applies_and_the_other_is_named(job):
     done = run(job, "#PBS -l walltime=never\n#SBATCH -n 2\nsrun echo x; echo ${PBS_JOBID-none}\n")
     assert done.stdout.split() == ["x", "x", "none"], done.stderr
@@ -114,7 +120,9 @@ def test_bad_value_is_named_with_its_line_and_nothing_starts(job, line, message)
     assert not (job.directory / "started").exists()
 
 
-@pytest.mark.parametrize("line", ["#BSUB -cwd sub", "#PBS -d sub", "# flux: --cwd=sub", "#SBATCH -D sub"])
+@pytest.mark.parametrize(
+    "line", ["#BSUB -cwd sub", "#PBS -d sub", "# flux: --cwd=sub", "#SBATCH -D sub", "#SBATCH --workdir=sub"]
+)
 def test_job_runs_in_the_directory_of_its_header(job, line):
     done = run(job, f"{line}\npwd\n")
     assert done.returncode == 125 and "submit dir/sub" in done.stderr

@@ -44,8 +44,10 @@ example: aprun -n 4 ./a.out",
     task_variables: ["ALPS_APP_PE", "", ""],
     step_variables: &[],
     symbols: &[],
+    pads_numbers: false,
     no_file: None,
     error_follows_output: false,
+    broadcasts_input: false,
     colon_separates: true,
 };
 

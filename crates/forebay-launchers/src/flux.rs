@@ -9,7 +9,7 @@ use crate::options::Step;
 use crate::options::{Count, Dialect, Meaning as M, Symbol};
 use crate::step;
 
-static FLUX_RUN: Dialect = Dialect {
+pub static FLUX_RUN: Dialect = Dialect {
     name: "flux run",
     usage: "\
 usage: flux run [OPTION...] PROGRAM [ARGUMENT...]
@@ -53,8 +53,10 @@ example: flux run -n 4 ./a.out",
         ("{{node.id}}", Symbol::Node),
         ("{{nnodes}}", Symbol::Nodes),
     ],
+    pads_numbers: false,
     no_file: None,
     error_follows_output: true,
+    broadcasts_input: true,
     colon_separates: false,
 };
 

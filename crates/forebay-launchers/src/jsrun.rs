@@ -51,8 +51,10 @@ example: jsrun -n 2 -a 4 ./a.out",
     task_variables: ["JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_SIZE"],
     step_variables: &[],
     symbols: &[("%j", Symbol::Job), ("%h", Symbol::Host)],
+    pads_numbers: false,
     no_file: None,
     error_follows_output: false,
+    broadcasts_input: false,
     colon_separates: true,
 };
 

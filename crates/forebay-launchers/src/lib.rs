@@ -13,6 +13,7 @@ mod rank;
 mod spectral;
 mod srun;
 mod step;
+mod symbols;
 
 use std::ffi::OsString;
 

@@ -84,6 +84,14 @@ pub type Options = &'static [(&'static str, Meaning)];
 #[derive(Clone, Copy)]
 pub enum Symbol {
     Job,
+    JobAndStep,
+    /// The number of the step in the job.
+    Step,
+    /// The job of a job array, and the task in it.
+    ArrayJob,
+    ArrayTask,
+    JobName,
+    User,
     Host,
     /// The number of the node, which is always the first.
     Node,
@@ -104,10 +112,14 @@ pub struct Dialect {
     pub step_variables: &'static [(&'static str, Symbol)],
     /// Symbols in file names. All launchers use `%t` for the rank.
     pub symbols: &'static [(&'static str, Symbol)],
+    /// Whether digits after the `%` of a symbol are the width of its number.
+    pub pads_numbers: bool,
     /// The file name that means "no file".
     pub no_file: Option<&'static str>,
     /// Whether standard error follows standard output if it has no file.
     pub error_follows_output: bool,
+    /// Whether all tasks read the standard input of the launcher.
+    pub broadcasts_input: bool,
     /// Whether `:` separates the programs of a step.
     pub colon_separates: bool,
 }

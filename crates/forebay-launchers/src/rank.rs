@@ -2,7 +2,7 @@
 //! Assumes that the real launcher has set the rank. Removes its own variables before the program starts.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use forebay_host::process::{command, replace_by};
@@ -10,10 +10,11 @@ use forebay_host::{exit_codes, files};
 use forebay_terminal::print_error;
 
 use crate::mpi_launcher::first_variable;
+use crate::symbols::of_rank;
 
 /// Names the file that each task uses as standard input.
 pub const INPUT_VARIABLE: &str = "FOREBAY_TASK_INPUT";
-/// Names the file for standard output of each task. The rank replaces `%t`.
+/// Names the file for standard output of each task. See [`of_rank`].
 pub const OUTPUT_VARIABLE: &str = "FOREBAY_TASK_OUTPUT";
 /// The same for standard error.
 pub const ERROR_VARIABLE: &str = "FOREBAY_TASK_ERROR";
@@ -28,12 +29,6 @@ const SOURCES: [&[&str]; 3] = [
     &["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"],
     &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"],
 ];
-
-/// Whether each task has its own file with this name.
-pub fn is_of_each_task(path: &Path) -> bool {
-    let text = path.to_string_lossy();
-    text.contains("%t")
-}
 
 /// Replaces this process by the program. Returns an exit code on failure.
 pub fn exec_rank(words: &[OsString]) -> i32 {
@@ -59,8 +54,8 @@ fn attach_streams(process: &mut Command) -> forebay_host::Result<()> {
     let rank = first_variable(SOURCES[0]).unwrap_or_default();
     let rank = rank.to_string_lossy();
     let path = |variable| {
-        let path = std::env::var_os(variable)?;
-        Some(PathBuf::from(path.to_string_lossy().replace("%t", &rank)))
+        let name = std::env::var_os(variable)?;
+        Some(of_rank(Path::new(&name), &rank))
     };
     if let Some(path) = path(INPUT_VARIABLE) {
         process.stdin(files::open_to_read(&path)?);

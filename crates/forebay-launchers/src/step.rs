@@ -3,17 +3,17 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::path::PathBuf;
+use std::os::unix::process::parent_id;
+use std::path::{Path, PathBuf};
 
 use forebay_host::exit_codes::FAILED;
 use forebay_host::files::{self, Kind};
 use forebay_host::system;
-use forebay_scheduler::JOB_ID_VARIABLE;
 use forebay_terminal::{print_error, print_stdout, print_warning};
 
 use crate::mpi_launcher::{Launcher, check_ranks, no_program, tasks_of_the_job};
-use crate::options::{Count, Dialect, Step, Symbol};
-use crate::rank;
+use crate::options::{Count, Dialect, Step};
+use crate::{rank, symbols};
 
 /// Runs a launcher's command line in a job without a scheduler.
 pub fn launch(dialect: &Dialect, words: &[OsString]) -> i32 {
@@ -55,12 +55,17 @@ fn start(dialect: &Dialect, step: &Step) -> i32 {
     {
         return status;
     }
+    if dialect.broadcasts_input && step.input.is_none() && ranks != "1" && input_is_redirected() {
+        print_warning(&format!(
+            "{name}: standard input reaches rank 0 only; --input FILE gives all tasks a file"
+        ));
+    }
     let words = command_line(step, &launcher, ranks);
     match words.and_then(|words| Ok((words, Streams::of(dialect, step)?))) {
         Ok((words, streams)) => launcher.start(&words, |process| {
             process.envs(rank::NAMES.into_iter().zip(dialect.task_variables));
             for (name, symbol) in dialect.step_variables {
-                process.env(name, value(*symbol));
+                process.env(name, symbols::value(*symbol));
             }
             process.envs(step.exports.iter().cloned());
             if let Some(cpus) = step.count(Count::CpusPerTask) {
@@ -73,6 +78,14 @@ fn start(dialect: &Dialect, step: &Step) -> i32 {
         }),
         Err(error) => print_error(&error.to_string(), None, FAILED),
     }
+}
+
+/// Whether the script gives this launcher a standard input of its own.
+fn input_is_redirected() -> bool {
+    let input_of =
+        |process: u32| files::read_link(Path::new(&format!("/proc/{process}/fd/0"))).ok();
+    let own = input_of(std::process::id());
+    own.is_some_and(|own| own != Path::new("/dev/null") && Some(own) != input_of(parent_id()))
 }
 
 /// The number of tasks: the step's own, else the job's.
@@ -96,15 +109,6 @@ fn command_line(
     Ok(words)
 }
 
-fn value(symbol: Symbol) -> String {
-    match symbol {
-        Symbol::Job => std::env::var(JOB_ID_VARIABLE).unwrap_or_default(),
-        Symbol::Host => system::hostname(),
-        Symbol::Node => "0".to_owned(),
-        Symbol::Nodes => "1".to_owned(),
-    }
-}
-
 /// The streams of a step: files shared by all tasks, and files for each task.
 #[derive(Default)]
 struct Streams {
@@ -116,15 +120,9 @@ struct Streams {
 
 impl Streams {
     fn of(dialect: &Dialect, step: &Step) -> forebay_host::Result<Self> {
-        let named = |path: &PathBuf| {
-            let mut text = path.to_string_lossy().into_owned();
-            if dialect.no_file == Some(text.as_str()) {
-                return PathBuf::from("/dev/null");
-            }
-            for (name, symbol) in dialect.symbols {
-                text = text.replace(name, &value(*symbol));
-            }
-            PathBuf::from(text)
+        let named = |path: &PathBuf| match dialect.no_file {
+            Some(name) if path.as_os_str() == name => PathBuf::from("/dev/null"),
+            _ => symbols::replaced(dialect, path),
         };
         let mut streams = Self::default();
         if let Some(path) = &step.input {
@@ -141,12 +139,13 @@ impl Streams {
             (rank::ERROR_VARIABLE, &mut shared_error),
         ];
         for (variable, path) in ends {
-            if let Some(path) = path.take_if(|path| rank::is_of_each_task(path)) {
+            if let Some(path) = path.take_if(|path| symbols::is_of_each_task(path)) {
                 streams.of_each_task.push((variable, path));
             }
         }
-        [streams.output, streams.error] =
-            files::open_streams(shared_output.as_deref(), shared_error.as_deref())?;
+        let [output, error] =
+            [shared_output, shared_error].map(|path| path.map(|path| symbols::of_rank(&path, "")));
+        [streams.output, streams.error] = files::open_streams(output.as_deref(), error.as_deref())?;
         Ok(streams)
     }
 

@@ -122,6 +122,11 @@ impl Header {
         self.tasks.unwrap_or_else(|| nodes.saturating_mul(per_node))
     }
 
+    /// Whether the script requests a number of tasks. sbatch then tells it to srun in SLURM_NTASKS.
+    pub(crate) fn requests_tasks(&self) -> bool {
+        self.tasks.is_some() || self.tasks_per_node.is_some()
+    }
+
     /// Notes for the user about lines without effect.
     pub fn notes(&self) -> Vec<String> {
         let Some(scheduler) = self.scheduler else {
@@ -144,21 +149,27 @@ impl Header {
         notes
     }
 
-    /// Reads the header block, which ends at the first line that is neither a comment nor blank.
+    /// Reads the header block, which ends at the first line that is neither a comment nor blank. Of a heterogeneous job
+    /// of Slurm, reads the first component.
     /// Reads lines of Slurm if there are any, otherwise lines of the scheduler that comes first.
     ///
     /// # Errors
     /// The line number, and the problem with the value of an option.
     pub fn read(script: &str) -> Result<Self, (usize, String)> {
         let mut lines = Vec::new();
+        let mut ignored_options = Vec::new();
         let mut continuations = ContinuationReader::default();
         for (index, line) in script.lines().enumerate() {
             if continuations.read_line(line) {
                 continue; // part of a directive, so the header continues
             }
             match Scheduler::of_line(line) {
+                Some((Scheduler::Slurm, options)) if slurm::ends_component(options) => {
+                    ignored_options.push(format!("{} and the lines after it", options.trim()));
+                    break;
+                }
                 Some((scheduler, options)) => lines.push((index + 1, scheduler, options)),
-                None if line.trim().is_empty() || line.starts_with('#') => {}
+                None if line.trim().is_empty() || line.trim_start().starts_with('#') => {}
                 None => break,
             }
         }
@@ -182,6 +193,7 @@ impl Header {
                 .parse_line(scheduler.dialect(), options)
                 .map_err(|message| (*number, message))?;
         }
+        header.ignored_options.extend(ignored_options);
         Ok(header)
     }
 

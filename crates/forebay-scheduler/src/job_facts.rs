@@ -10,6 +10,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) id: &'a OsStr,
     pub(crate) name: String,
     pub(crate) tasks: String,
+    /// The same, unless the script leaves the number to Slurm's srun.
+    pub(crate) requested_tasks: Option<String>,
     pub(crate) processors: String,
     pub(crate) host: String,
     pub(crate) submit_directory: &'a OsStr,

@@ -16,7 +16,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
         (&["-N", "--nodes"], M::Nodes),
         (&["--ntasks-per-node", "--tasks-per-node"], M::TasksPerNode),
         (&["-c", "--cpus-per-task"], M::CpusPerTask),
-        (&["-D", "--chdir"], M::Directory),
+        (&["-D", "--chdir", "--workdir"], M::Directory),
         (&["-p", "--partition"], M::Partition),
         (&["-A", "--account"], M::Account),
         (&["-o", "--output"], M::Output),
@@ -32,6 +32,11 @@ pub(crate) static DIALECT: Dialect = Dialect {
     time_form: "such as 30, 1:30:00 or 1-12",
     memory_unit_bytes: 1 << 20,
 };
+
+/// Whether this line ends a component of a heterogeneous job.
+pub(crate) fn ends_component(options: &str) -> bool {
+    matches!(options.split_whitespace().next(), Some("hetjob" | "packjob"))
+}
 
 /// Splits `--name=value` or `-nVALUE`.
 pub(crate) fn split_option(word: &str) -> (&str, Option<&str>) {
@@ -63,7 +68,6 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
         (&["SLURM_JOB_ID", "SLURM_JOBID"], facts.id),
         (&["SLURM_JOB_NAME"], facts.name.as_ref()),
         (&["SLURM_SUBMIT_DIR"], facts.submit_directory),
-        (&["SLURM_NTASKS", "SLURM_NPROCS"], facts.tasks.as_ref()),
         (&["SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"], facts.tasks.as_ref()),
         (&["SLURM_JOB_NUM_NODES", "SLURM_NNODES"], "1".as_ref()),
         (&["SLURM_NODEID", "SLURM_PROCID", "SLURM_LOCALID"], "0".as_ref()),
@@ -73,7 +77,8 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
             facts.host.as_ref(),
         ),
     ];
-    let optional: [(&'static [&'static str], _); 3] = [
+    let optional: [(&'static [&'static str], _); 4] = [
+        (&["SLURM_NTASKS", "SLURM_NPROCS"], facts.requested_tasks.as_deref()),
         (&["SLURM_CPUS_PER_TASK"], facts.cpus_per_task.as_deref()),
         (&["SLURM_JOB_PARTITION"], facts.partition),
         (&["SLURM_JOB_ACCOUNT"], facts.account),

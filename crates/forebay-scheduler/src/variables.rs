@@ -67,6 +67,7 @@ pub fn job_variables(
         id: id.as_ref(),
         name: script.job_name(),
         tasks: tasks.to_string(),
+        requested_tasks: header.requests_tasks().then(|| tasks.to_string()),
         processors: system::processors().to_string(),
         host,
         submit_directory: submit_directory.as_os_str(),

@@ -42,6 +42,23 @@ fn options_are_read_in_every_spelling_sbatch_takes() {
 }
 
 #[test]
+fn indented_comment_does_not_end_the_header() {
+    let header = Header::read("#!/bin/bash\n  # a comment\n#SBATCH -n 3\n x\n#SBATCH -n 4\n");
+    assert_eq!(header.expect("header").tasks, Some(3));
+}
+
+#[test]
+fn first_component_of_a_heterogeneous_job_is_read() {
+    for word in ["hetjob", "packjob"] {
+        let header = Header::read(&format!("#SBATCH -n 4\n#SBATCH {word}\n#SBATCH -n 1 -J b\n"));
+        let header = header.expect("header");
+        assert_eq!((header.tasks, &header.job_name), (Some(4), &None));
+        let note = format!("#SBATCH options without effect here: {word} and the lines after it");
+        assert_eq!(header.notes(), [note]);
+    }
+}
+
+#[test]
 fn lsf_header_of_summit_is_read() {
     let script = "#!/bin/bash\n#BSUB -P projid\n#BSUB -J nas_btio[1-4]%2\n#BSUB -o nas_btio.o%J\n\
                   #BSUB -eo e -W 10 -nnodes 2\n#BSUB -n16 -q debug -cwd \"/a b\"\n\
