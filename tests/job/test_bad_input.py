@@ -51,6 +51,23 @@ def test_file_that_is_no_script_is_refused(job):
         job.leaves_nothing()
 
 
+def test_script_with_bytes_that_are_not_utf8_runs_and_such_a_directive_is_named(job):
+    text = "#!/bin/bash\n# Größe\n#DW jobdw type=scratch access_mode=striped capacity=1MiB\necho -n é | od -An -tx1\n"
+    (job.directory / "job.sh").write_bytes(text.encode("latin-1"))
+    done = job.run()
+    assert (done.returncode, done.stdout.split()) == (0, ["e9"]), done.stderr
+    wrong = text.replace("echo", "#DW stage_in type=file source=/é destination=$DW_JOB_STRIPED/e\necho")
+    (job.directory / "job.sh").write_bytes(wrong.encode("latin-1"))
+    done = job.run()
+    assert done.returncode == 125 and "job.sh: line 4: the directive is not valid UTF-8" in done.stderr
+    (job.directory / "job.sh").write_bytes("#!/bin/bash\n# é\ntouch ran; rm -rf $DW_JOB_STRIPED/*\n".encode("latin-1"))
+    for words in (["run", "job.sh"], ["profile", "--", "bash", "job.sh"]):
+        done = job.command(*words)
+        assert done.returncode == 125 and "line 3, column 20: $DW_JOB_STRIPED is not set" in done.stderr, done.stderr
+    assert not (job.directory / "ran").exists()
+    job.leaves_nothing()
+
+
 @pytest.mark.parametrize("store", ["memory", "directory"])
 def test_blanks_and_quotes_in_all_paths_are_kept(build, store, tmp_path):
     top = tmp_path / 'it\'s "a" $HOME'

@@ -74,6 +74,9 @@ fn names(code: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Commands that set the variables in their words.
 const DECLARATIONS: [&str; 6] = ["export", "declare", "local", "readonly", "typeset", "env"];
 
+/// Mentions in the rest of a line that are looked at.
+const MENTIONS_MAX: usize = 16;
+
 /// Classifies the mentions in one statement, in their order.
 struct Reader<'a> {
     statement: &'a Statement<'a>,
@@ -126,7 +129,11 @@ impl<'a> Reader<'a> {
         } else if before.ends_with('$') {
             Mention::Expanded
         } else {
-            return accessed(before, after).unwrap_or_else(|| self.set_or_named(after, name));
+            return match accessed(before, after) {
+                Some(Mention::Expanded) if is_tested_behind(after, name) => Mention::Handled,
+                Some(mention) => mention,
+                None => self.set_or_named(after, name),
+            };
         };
         let dollar = before.rfind('$').unwrap_or_default();
         if self.statement.is_only_written(dollar) {
@@ -202,6 +209,14 @@ fn braced(after: &str) -> Mention {
         Some('-') => Mention::WithDefault,
         _ => Mention::Expanded,
     }
+}
+
+/// Whether the rest of the line tests the name, as in `chdir $ENV{NAME} if exists $ENV{NAME}`.
+fn is_tested_behind(after: &str, name: &str) -> bool {
+    let line = after.split('\n').next().unwrap_or_default();
+    let mut mentions = names(line).take(MENTIONS_MAX).filter(|(_, used)| *used == name);
+    mentions
+        .any(|(at, _)| accessed(&line[..at], &line[at + name.len()..]) == Some(Mention::Handled))
 }
 
 /// Classifies a name in the environment of Perl, Python or Ruby.
@@ -306,6 +321,8 @@ mod tests {
             "if (exists $ENV{DW_JOB_STRIPED}) { chdir $ENV{DW_JOB_STRIPED} }",
             "if (defined($ENV{'DW_JOB_STRIPED'})) { chdir $ENV{'DW_JOB_STRIPED'} }",
             "my $d = $ENV{DW_JOB_STRIPED} || '/tmp';",
+            "chdir $ENV{DW_JOB_STRIPED} if exists $ENV{DW_JOB_STRIPED};",
+            "d = os.environ['DW_JOB_STRIPED'] if 'DW_JOB_STRIPED' in os.environ else '/tmp'",
             "my $d = $ENV{\"DW_JOB_STRIPED\"} // '/tmp';",
             "$ENV{DW_JOB_STRIPED} //= '/tmp'; chdir $ENV{DW_JOB_STRIPED}",
             "cat > b.sh <<'EOF'\ncd $DW_JOB_STRIPED\nEOF",

@@ -112,6 +112,7 @@ fn script_of(words: &[OsString]) -> Option<(PathBuf, String)> {
     let is_option = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-");
     let script = if is_shell { arguments.iter().find(|word| !is_option(word))? } else { program };
     let script = PathBuf::from(script);
-    let text = files::read_to_string(&script).ok()?; // a binary program is no text
-    (is_shell || text.starts_with("#!")).then_some((script, text))
+    let bytes = files::read_bytes(&script).ok()?;
+    let is_script = bytes.starts_with(b"#!") || (is_shell && !bytes.contains(&0));
+    is_script.then(|| (script, String::from_utf8_lossy(&bytes).into_owned()))
 }

@@ -405,7 +405,7 @@ impl ActiveJob<'_> {
                 if !context.under_scheduler {
                     process.args(forebay_scheduler::options_for_login_shell(&script.interpreter));
                 }
-                process.arg(context.directory.add_script(&script.path, &script.text)?);
+                process.arg(context.directory.add_script(&script.path, &script.bytes)?);
                 process.args(context.spec.arguments);
                 Ok(process)
             }

@@ -19,6 +19,8 @@ enum Fate {
     OnePerNode,
     /// Passed on with this number of values.
     Passed(usize),
+    /// Passed on with a name and a value: two words, or one such as `NAME=VALUE` (Hydra).
+    Pair,
     /// Dropped with this number of values: places ranks on nodes, but there is only one node.
     Dropped(usize),
 }
@@ -33,7 +35,8 @@ const OPTIONS: &[(&[&str], Fate)] = &[
         Fate::Passed(1),
     ),
     (&["envlist", "genvlist", "gwdir", "gpath", "am", "tune", "outfile-pattern"], Fate::Passed(1)),
-    (&["mca", "env", "genv", "gmca", "prtemca"], Fate::Passed(2)),
+    (&["mca", "gmca", "prtemca"], Fate::Passed(2)),
+    (&["env", "genv"], Fate::Pair),
     (
         &["v", "q", "verbose", "quiet", "tag-output", "timestamp-output", "l", "label"],
         Fate::Passed(0),
@@ -113,6 +116,10 @@ fn split<'a>(words: &'a [OsString], tasks: Option<&OsString>) -> (Vec<OsString>,
             _ if attached.is_some() => 0,
             Fate::Count | Fate::PerNode => 1,
             Fate::OnePerNode => 0,
+            Fate::Pair => {
+                let next = words.get(at + 1).and_then(|word| word.to_str());
+                if next.is_some_and(|word| word.contains('=')) { 1 } else { 2 }
+            }
             Fate::Passed(values) | Fate::Dropped(values) => values,
         };
         let end = (at + 1 + values).min(words.len());
@@ -120,7 +127,7 @@ fn split<'a>(words: &'a [OsString], tasks: Option<&OsString>) -> (Vec<OsString>,
             Fate::Count => count = attached.or_else(|| words.get(at + 1).cloned()),
             Fate::PerNode => per_node = attached.or_else(|| words.get(at + 1).cloned()),
             Fate::OnePerNode => per_node = Some("1".into()),
-            Fate::Passed(_) => kept.extend_from_slice(&words[at..end]),
+            Fate::Passed(_) | Fate::Pair => kept.extend_from_slice(&words[at..end]),
             Fate::Dropped(_) => {}
         }
         at = end;
@@ -158,6 +165,7 @@ mod tests {
         splits_into("-np 3 --map-by ppr:2:node -x A=b ./a.out", "-n 3 -x A=b", "./a.out");
         splits_into("--hostfile=h -ppn 32 --np=2 a b", "-n 2", "a b");
         splits_into("-genv A b -mca io romio321 -n 1 a", "-n 1 -genv A b -mca io romio321", "a");
+        splits_into("-genv A=b -env C=d -n 1 a b=c", "-n 1 -genv A=b -env C=d", "a b=c");
         splits_into("--frobnicate -n 1 a", "-n 1 --frobnicate", "a");
         splits_into("--version", "--version", "");
     }

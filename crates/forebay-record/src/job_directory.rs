@@ -108,19 +108,19 @@ impl JobDirectory {
     }
 
     /// Writes a copy of the script, so that later changes of the original do not affect the running job.
-    pub fn add_script(&self, script: &Path, text: &str) -> forebay_host::Result<PathBuf> {
+    pub fn add_script(&self, script: &Path, bytes: &[u8]) -> forebay_host::Result<PathBuf> {
         let name = script.file_name().unwrap_or(OsStr::new("script"));
-        write_new(&self.path.join("script").join(name), text)
+        write_new(&self.path.join("script").join(name), bytes)
     }
 
     /// Writes the file that bash reads when it starts.
     pub fn add_bash_start_up(&self, text: &str) -> forebay_host::Result<PathBuf> {
-        write_new(&self.path.join("bash_env"), text)
+        write_new(&self.path.join("bash_env"), text.as_bytes())
     }
 
     /// Writes the file for `PBS_NODEFILE` and `LSB_DJOB_HOSTFILE`.
     pub fn add_node_file(&self, lines: &str) -> forebay_host::Result<PathBuf> {
-        write_new(&self.path.join("nodes"), lines)
+        write_new(&self.path.join("nodes"), lines.as_bytes())
     }
 
     /// Removes the directory. It may be missing: a job can clear the directory for temporary files.
@@ -133,12 +133,12 @@ impl JobDirectory {
 }
 
 /// Replaces the file of an earlier run. Creates its directory, which the job may have removed.
-fn write_new(path: &Path, text: &str) -> forebay_host::Result<PathBuf> {
+fn write_new(path: &Path, content: &[u8]) -> forebay_host::Result<PathBuf> {
     if let Some(parent) = path.parent() {
         files::make_directories(parent, 0o700)?;
     }
     files::remove_if_present(path)?;
     let mut file = files::make_file(path, 0o700)?;
-    let written = std::io::Write::write_all(&mut file, text.as_bytes());
+    let written = std::io::Write::write_all(&mut file, content);
     files::with_path(written, "write", path).map(|()| path.to_owned())
 }

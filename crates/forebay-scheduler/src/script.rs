@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_directive::{Request, Symbols};
+use forebay_directive::{ContinuationReader, Request, Symbols};
 use forebay_host::{files, users};
 
 use crate::error::Error;
@@ -15,7 +15,9 @@ use crate::header::Header;
 pub struct JobScript {
     /// The path that the user gave.
     pub path: PathBuf,
-    /// The whole text.
+    /// The bytes of the file.
+    pub bytes: Vec<u8>,
+    /// The whole text. Bytes that are not UTF-8 are replaced.
     pub text: String,
     /// The program and the arguments in the `#!` line.
     pub interpreter: Vec<String>,
@@ -31,7 +33,8 @@ impl JobScript {
     /// # Errors
     /// If the script cannot be read, has no `#!` line, has DOS line ends, or has a bad option.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = files::read_to_string(path)?;
+        let bytes = files::read_bytes(path)?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         if text.contains("\r\n") {
             return Err(Error::DosLines(path.to_owned()));
         }
@@ -43,13 +46,13 @@ impl JobScript {
         if interpreter.is_empty() {
             return Err(Error::NoInterpreter(path.to_owned()));
         }
-        let header = Header::read(&text).map_err(|(line, message)| Error::Header {
-            script: path.to_owned(),
-            line,
-            message,
-        })?;
+        let in_header = |(line, message)| Error::Header { script: path.to_owned(), line, message };
+        if let Some(line) = directive_that_is_no_utf8(&bytes) {
+            return Err(in_header((line, "the directive is not valid UTF-8".to_owned())));
+        }
+        let header = Header::read(&text).map_err(in_header)?;
         let burst_buffer = burst_buffer(&header)?;
-        Ok(Self { path: path.to_owned(), text, interpreter, header, burst_buffer })
+        Ok(Self { path: path.to_owned(), bytes, text, interpreter, header, burst_buffer })
     }
 
     /// The name from the header, else the file name, as with sbatch.
@@ -89,6 +92,23 @@ impl JobScript {
         }
         Ok(request)
     }
+}
+
+/// The line of the first directive that is not valid UTF-8. Slurm takes any bytes, but paths in records are text.
+fn directive_that_is_no_utf8(script: &[u8]) -> Option<usize> {
+    let mut continuations = ContinuationReader::default();
+    for (line, number) in script.split(|byte| *byte == b'\n').zip(1..) {
+        let text = String::from_utf8_lossy(line);
+        let continues = continuations.read_line(&text);
+        let is_directive = continues || text.starts_with("#DW") || text.starts_with("#BB");
+        if is_directive && std::str::from_utf8(line).is_err() {
+            return Some(number);
+        }
+        if !continues && !line.is_empty() && !line.starts_with(b"#") {
+            return None;
+        }
+    }
+    None
 }
 
 /// The environment overrides the script (sbatch(1), INPUT ENVIRONMENT VARIABLES).
