@@ -117,6 +117,7 @@ CREATED = "#BB create_persistent name=p capacity=1MiB access=striped type=scratc
         ([], "rm -rf $DW_JOB_STRIPED/*", "DW_JOB_STRIPED", "add the line #DW jobdw type=scratch"),
         ([DW], "rm -rf ${DW_JOB_PRIVATE}/*", "DW_JOB_PRIVATE", "write access_mode=striped,private"),
         ([DW], "touch $DW_PERSISTENT_STRIPED_p/testFile", "DW_PERSISTENT_STRIPED_p", "#DW persistentdw name=p"),
+        ([" ", DW], "cd $DW_JOB_STRIPED", "DW_JOB_STRIPED", "line 3 holds only blanks and ends the header: empty it"),
         ([DW], 'bash -c "mkdir \\$DW_JOB_STRIPE"', "DW_JOB_STRIPE", "did you mean $DW_JOB_STRIPED?"),
     ],
 )

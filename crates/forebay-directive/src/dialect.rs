@@ -6,7 +6,7 @@ use crate::lines::Line;
 use crate::problem::{Position, Problem};
 use crate::rules::{COMMANDS, Command, NNF_COMMANDS, Value};
 use crate::token::Token;
-use crate::values::NAME_BYTES_MAX;
+use crate::values::{NAME_BYTES_MAX, value_error};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -37,7 +37,12 @@ impl Dialect {
 /// The dialect of each line. Ambiguous lines get the dialect of the first unambiguous line, or else
 /// DataWarp.
 pub(crate) fn of_lines(lines: &[Line]) -> (Vec<Dialect>, Option<Problem>) {
-    let clear: Vec<_> = lines.iter().map(of_line).collect();
+    let mut clear: Vec<_> = lines.iter().map(of_line).collect();
+    if !clear.contains(&Some(Dialect::DataWarp)) {
+        for (dialect, line) in clear.iter_mut().zip(lines) {
+            *dialect = dialect.or_else(|| by_prefix(line));
+        }
+    }
     let first = clear.iter().flatten().next().copied();
     let dialects =
         clear.iter().map(|dialect| dialect.or(first).unwrap_or(Dialect::DataWarp)).collect();
@@ -97,19 +102,24 @@ fn of_line(line: &Line) -> Option<Dialect> {
         (false, true) => Some(Dialect::Nnf),
         _ => None,
     };
-    let by_keys = by_type.filter_map(told).next().or_else(|| {
+    by_type.filter_map(told).next().or_else(|| {
         let told: Vec<_> = pairs.iter().filter_map(told).collect();
         let datawarp = told.iter().find(|&&dialect| dialect == Dialect::DataWarp);
         datawarp.or(told.first()).copied()
-    });
-    by_keys.or_else(|| by_prefix(line, datawarp, nnf))
+    })
 }
 
-/// If both dialects have the same single key, the prefix decides. A create_persistent has more
-/// keys, so its wrong prefix is an error.
-fn by_prefix(line: &Line, datawarp: &Command, nnf: &Command) -> Option<Dialect> {
-    let alone = datawarp.keys.len() == 1 && line.words.len() == 2;
-    (alone && datawarp.prefix != nnf.prefix && line.prefix == nnf.prefix).then_some(Dialect::Nnf)
+/// If both dialects have the same single key, the prefix decides, unless the value is none of NNF. A
+/// create_persistent has more keys, so its wrong prefix is an error.
+fn by_prefix(line: &Line) -> Option<Dialect> {
+    let [command, argument] = line.words.as_slice() else { return None };
+    let datawarp = Dialect::DataWarp.command(&command.text)?;
+    let nnf = Dialect::Nnf.command(&command.text)?;
+    let (key, value) = argument.pair()?;
+    let is_of_nnf = value_error(nnf.key(key)?.value, &value.text).is_none();
+    let alone = datawarp.keys.len() == 1;
+    let is_nnf = alone && is_of_nnf && datawarp.prefix != nnf.prefix && line.prefix == nnf.prefix;
+    is_nnf.then_some(Dialect::Nnf)
 }
 
 /// Whether the command accepts this key and, for keys with a list of words, this word.

@@ -68,6 +68,12 @@ pub(crate) fn check(line: &Line, dialect: Dialect) -> Result<Directive, Problem>
         values: HashMap::new(),
     };
     for argument in arguments {
+        if argument.text.starts_with('#') {
+            let hint = "write the comment into a line of its own";
+            let message = "a directive has no comment";
+            directive.findings.push(Finding::error(argument.start, message, hint));
+            break;
+        }
         let findings = directive.take(argument);
         directive.findings.extend(findings);
     }

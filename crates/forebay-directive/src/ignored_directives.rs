@@ -1,5 +1,6 @@
 //! Finds directives after the header, which have no effect.
 
+use crate::lines::header_lines;
 use crate::problem::{Origin, Position, Problem};
 use crate::statements::statements;
 use crate::token::prefix_of;
@@ -10,6 +11,14 @@ pub(crate) struct IgnoredDirective {
     pub(crate) problem: Problem,
     /// Whether it requests staging: the job would miss the data.
     pub(crate) is_staging: bool,
+}
+
+/// The line that ends the header although it holds only blanks, if directives follow it.
+pub fn blank_line_before_directives(script: &str) -> Option<usize> {
+    let header_lines = header_lines(script);
+    let ending = HeaderEnd::of(script, header_lines);
+    let is_followed = || !directives_after_header(script, header_lines).is_empty();
+    (ending.is_blank && is_followed()).then_some(ending.line)
 }
 
 /// Directives after the header, which are comments for Slurm. Skips here-documents and texts that are written to files:

@@ -22,6 +22,7 @@ mod values;
 mod variable_use;
 mod variables;
 
+pub use ignored_directives::blank_line_before_directives;
 pub use lines::{ContinuationReader, Symbols};
 pub use persistent::{CreatePersistent, DestroyPersistent, PersistentDw};
 pub use problem::{Origin, Position, Problem};

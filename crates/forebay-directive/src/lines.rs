@@ -71,13 +71,7 @@ pub(crate) struct ParsedLines {
 /// Without `symbols`, `%` has no meaning: Slurm has replaced them, and left `\\` where it was.
 pub(crate) fn read(text: &str, origin: Origin, symbols: Option<&Symbols>) -> ParsedLines {
     let mut header = Header { origin, symbols, found: ParsedLines::default(), open: None };
-    let mut header_lines = 0;
-    for line in text.lines() {
-        if !header.take(line, header_lines + 1) {
-            break;
-        }
-        header_lines += 1;
-    }
+    let header_lines = header.take_all(text);
     header.close(header_lines + 1);
     let mut found = header.found;
     found.warnings.extend(misspelt_prefixes(text, origin));
@@ -86,6 +80,13 @@ pub(crate) fn read(text: &str, origin: Origin, symbols: Option<&Symbols>) -> Par
         _ => found.problems.extend(no_directive(text, origin, header_lines)),
     }
     found
+}
+
+/// The number of lines in the header.
+pub(crate) fn header_lines(script: &str) -> usize {
+    let origin = Origin::Script;
+    let mut header = Header { origin, symbols: None, found: ParsedLines::default(), open: None };
+    header.take_all(script)
 }
 
 /// Comments before the first command that look like directives.
@@ -136,6 +137,11 @@ struct Open {
 }
 
 impl Header<'_> {
+    /// Reads the lines of the header. Returns their number.
+    fn take_all(&mut self, text: &str) -> usize {
+        text.lines().zip(1..).take_while(|(line, number)| self.take(line, *number)).count()
+    }
+
     /// Reads one line. Returns false if the header ends before it.
     fn take(&mut self, line: &str, number: usize) -> bool {
         if line.is_empty() {

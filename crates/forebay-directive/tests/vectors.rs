@@ -220,6 +220,11 @@ const ALONE: &[(&str, Outcome)] = &[
     ("#BB jobdw", Wrong("1:1 jobdw is written with #DW, not #BB | write #DW jobdw")),
     ("#DW tier_in source=/a", Wrong("1:5 unknown command \"tier_in\" | older DWS had it")),
     ("#BB_LUA pool=p capacity=1K", Wrong("1:4 unknown command \"_LUA\" | #BB_LUA lines are for")),
+    (
+        "#DW destroy_persistent name=My_buf3",
+        Wrong("1:1 destroy_persistent is written with #BB, not #DW"),
+    ),
+    ("#DW destroy_persistent name=buf3", Good),
     ("#dw jobdw type=scratch", Nothing),
     (" #DW jobdw type=scratch", Nothing),
     ("##DW jobdw type=scratch", Nothing),
@@ -251,6 +256,15 @@ const BESIDE_JOBDW: &[(&str, Outcome)] = &[
     ("#DW swap 10 pool=p", Refused("2:5 swap is refused")),
     ("#DW swap", Wrong("2:5 swap needs SIZE | for example: #DW swap 10GiB")),
     ("#DW swap much", Wrong("2:10 swap much is no size: it does not begin with a number")),
+    (
+        "#DW stage_in type=file source=/g destination=$DW_JOB_STRIPED # all of it",
+        Wrong("2:62 a directive has no comment | write the comment into a line of its own"),
+    ),
+    ("#DW swap 1 #", Wrong("2:12 a directive has no comment")),
+    (
+        "#DW destroy_persistent name=buf3",
+        Wrong("2:1 destroy_persistent is written with #BB, not #DW"),
+    ),
     ("#DW swap 1 2", Wrong("2:12 \"2\" is not of the form key=value | swap knows SIZE pool=")),
     ("#DW stage_in type=file source=/g/in.dat destination=$DW_JOB_STRIPED/in.dat", Good),
     ("#DW stage_in type=list source=/g/list", Good),

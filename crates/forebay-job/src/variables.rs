@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use forebay_directive::{
-    AccessMode, PersistentDw, Request, VariableUse, closest, expanded_variables,
+    AccessMode, PersistentDw, Request, VariableUse, blank_line_before_directives, closest,
+    expanded_variables,
 };
 
 use crate::Error;
@@ -36,7 +37,10 @@ pub(crate) fn check_expanded(
     else {
         return Ok(());
     };
-    let hint = remedy(&name, request);
+    let hint = match blank_line_before_directives(text) {
+        Some(line) => format!("line {line} holds only blanks and ends the header: empty it"),
+        None => remedy(&name, request),
+    };
     Err(Error::UnsetVariable { script: script.to_owned(), position, name, hint })
 }
 

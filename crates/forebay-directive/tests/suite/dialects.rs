@@ -238,7 +238,11 @@ fn nnf_persistent_allocations_are_read_like_those_of_datawarp() {
             "persistentdw name=ab requires=copy-offload",
             "1:35 requires= is refused: there are no servers",
         ),
-        ("destroy_persistent name=AB", "1:29 name=AB is not of the form"),
+        (
+            "copy_in source=/a destination=$DW_PERSISTENT_ab\n#DW persistentdw name=ab\n#DW destroy_persistent name=AB",
+            "3:29 name=AB is not of the form",
+        ),
+        ("destroy_persistent name=AB", "1:1 destroy_persistent is written with #BB"),
         ("destroy_persistent name=ab hurry", "1:1 destroy_persistent is written with #BB"),
     ] {
         assert_begins(&bad(&format!("#DW {line}")), expected);

@@ -130,6 +130,9 @@ fn directive_after_the_header_is_a_warning() {
     for gap in ["echo hi", "   "] {
         let found = warned(&format!("#!/bin/bash\n{gap}\n{JOBDW}\n"));
         assert!(found.starts_with("3:1 #DW behind the header, which ended at line 2"), "{found}");
+        let is_blank = gap.trim().is_empty();
+        let remedy = if is_blank { "line 2 holds only blanks" } else { "move it above the first" };
+        assert!(found.contains(remedy), "{found}");
         assert!(found.ends_with("or write ##DW to keep it as a comment"), "{found}");
     }
 }
