@@ -45,13 +45,13 @@ const KEYWORDS: [&str; 10] =
 const COMMAND_BYTES_MAX: usize = 1024;
 
 impl<'a> Statement<'a> {
-    /// The quotes around an offset, as the offset of their text.
+    /// Where the text of the quotes around an offset begins.
     pub(crate) fn quoted_from(&self, at: usize) -> Option<usize> {
-        self.quotes_around(at).map(|quotes| quotes.range.start + 1)
+        self.quotes_around(at).map(|quotes| quotes.range.start)
     }
 
     fn quotes_around(&self, at: usize) -> Option<&Quotes> {
-        let behind = self.quotes.partition_point(|quotes| quotes.range.start < at);
+        let behind = self.quotes.partition_point(|quotes| quotes.range.start <= at);
         let quotes = self.quotes.get(behind.checked_sub(1)?)?;
         (at < quotes.range.end).then_some(quotes)
     }
@@ -151,8 +151,10 @@ enum Open {
     Escaped,
     /// `"..."`
     Double,
-    /// `(...)` and `$(...)`
-    Command,
+    /// `$(...)`
+    Substitution,
+    /// `(...)`
+    Group,
     /// `((...))` and `$((...))`
     Arithmetic,
     /// `${...}`
@@ -213,9 +215,9 @@ impl<'a> Scanner<'a> {
                 documents.iter().map(|one| (one.end_line, one.of(&statement, start))).collect();
             found.push(statement);
             for (end_line, document) in documents {
-                let outer = std::mem::take(&mut self.open);
+                let outer = (std::mem::take(&mut self.open), std::mem::take(&mut self.open_quotes));
                 self.read_document(end_line, document, &mut found);
-                self.open = outer;
+                (self.open, self.open_quotes) = outer;
             }
         }
         found
@@ -260,12 +262,19 @@ impl<'a> Scanner<'a> {
     /// Reads a statement to the end of its last line. Returns its text up to a comment.
     fn read_text(&mut self, joins_lines: bool, has_documents: bool) -> &'a str {
         let (bytes, start) = (self.script.as_bytes(), self.at);
+        if self.open_quotes > 0 {
+            // They go on behind a here-document.
+            self.quotes.push(Quotes { range: start..usize::MAX, is_literal: false });
+        }
         let mut word_begins = true;
         while let Some(&byte) = bytes.get(self.at) {
-            if byte == b'\n' && !(joins_lines && self.open_quotes > 0) {
+            let goes_on = joins_lines && self.open_quotes > 0 && self.announced.is_empty();
+            if byte == b'\n' && !goes_on {
                 break;
             }
-            if byte == b'#' && word_begins && matches!(self.open.last(), None | Some(Open::Command))
+            if byte == b'#'
+                && word_begins
+                && matches!(self.open.last(), None | Some(Open::Substitution | Open::Group))
             {
                 let comment = self.at;
                 let length = bytes[self.at..].iter().position(|byte| *byte == b'\n');
@@ -303,7 +312,7 @@ impl<'a> Scanner<'a> {
             (Some(O::Escaped), [b'\'', ..]) | (Some(O::Double), [b'"', ..]) => self.close(1),
             (Some(O::Escaped), _) => 1,
             (_, [b'$', b'(', b'(', ..]) => self.open(O::Arithmetic, 3),
-            (_, [b'$', b'(', ..]) => self.open(O::Command, 2),
+            (_, [b'$', b'(', ..]) => self.open(O::Substitution, 2),
             (_, [b'$', b'{', ..]) => self.open(O::Brace, 2),
             (Some(O::Double), _) => 1,
             (_, [b'"', ..]) => self.open(O::Double, 1),
@@ -314,8 +323,8 @@ impl<'a> Scanner<'a> {
             (_, [b'\'', ..]) => self.open(O::Single, 1),
             (Some(O::Arithmetic), [b')', b')', ..]) => self.close(2),
             (_, [b'(', b'(', ..]) if word_begins => self.open(O::Arithmetic, 2),
-            (_, [b'(', ..]) => self.open(O::Command, 1),
-            (Some(O::Command), [b')', ..]) => self.close(1),
+            (_, [b'(', ..]) => self.open(O::Group, 1),
+            (Some(O::Substitution | O::Group), [b')', ..]) => self.close(1),
             (_, [b'<', b'<', b'<', ..]) => 3,
             (_, [b'<', b'<', ..]) if has_documents && !self.open.contains(&O::Arithmetic) => {
                 self.announce_document();
@@ -328,7 +337,7 @@ impl<'a> Scanner<'a> {
     fn open(&mut self, what: Open, width: usize) -> usize {
         if what.is_quote() {
             if self.open_quotes == 0 {
-                let range = self.at + width - 1..usize::MAX;
+                let range = self.at + width..usize::MAX;
                 self.quotes.push(Quotes { range, is_literal: what != Open::Double });
             }
             self.open_quotes += 1;
@@ -355,6 +364,8 @@ impl<'a> Scanner<'a> {
             b'&' => !redirects && bytes.get(self.at + 1) != Some(&b'>'),
             b'|' => !redirects,
             b'$' => bytes[self.at..].starts_with(b"$(") && !bytes[self.at..].starts_with(b"$(("),
+            // Also the end of a pattern of `case`.
+            b')' => matches!(self.open.last(), None | Some(Open::Group)),
             byte => matches!(byte, b';' | b'(' | b'`'),
         };
         if ends {

@@ -72,7 +72,7 @@ fn names(code: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Commands that set the variables in their words.
-const DECLARATIONS: [&str; 6] = ["export", "declare", "local", "readonly", "typeset", "env"];
+const DECLARATIONS: [&str; 5] = ["export", "declare", "local", "readonly", "typeset"];
 
 /// Mentions in the rest of a line that are looked at.
 const MENTIONS_MAX: usize = 16;
@@ -173,7 +173,9 @@ impl<'a> Reader<'a> {
         };
         let command = words.iter().find(|word| !is_assignment(word));
         let is_set = match command {
+            Some(&"printf") => before.trim_end().ends_with(" -v"),
             _ if before.trim_end().ends_with(" -v") => self.is_tested(self.at),
+            Some(_) if words.contains(&"env") => after.starts_with('='),
             None => after.starts_with('='),
             Some(command) if DECLARATIONS.contains(command) => after.starts_with('='),
             Some(&("setenv" | "read" | "for")) => true,
@@ -275,6 +277,9 @@ mod tests {
             "echo \"x; DW_JOB_STRIPED=1\"\nrm $DW_JOB_STRIPED/*",
             "echo 'export DW_JOB_STRIPED=/a' > b.sh\nrm $DW_JOB_STRIPED/*",
             "cat > b.sh <<EOF\nexport DW_JOB_STRIPED=/a\nEOF\nrm $DW_JOB_STRIPED/*",
+            "echo $(date) DW_JOB_STRIPED=1; rm $DW_JOB_STRIPED/*",
+            "x=\"$(cat <<'EOF'\nit's\nEOF\n)\"\nrm $DW_JOB_STRIPED/*",
+            "x=\"$(cat <<'EOF'\n(\nEOF\n) DW_JOB_STRIPED=1\"\nrm $DW_JOB_STRIPED/*",
             "echo [ a ]; echo [ $DW_JOB_STRIPED/* ]",
             "[ -f a ] && rm $DW_JOB_STRIPED/*",
             "eval ls \\$DW_JOB_STRIPED/*",
@@ -311,6 +316,11 @@ mod tests {
             "printenv DW_JOB_STRIPED",
             "A='b c' DW_JOB_STRIPED=${DW_JOB_STRIPED:-/a}; cd $DW_JOB_STRIPED",
             "declare -x DW_JOB_STRIPED=/a\ncd $DW_JOB_STRIPED",
+            "case $A in\nb) DW_JOB_STRIPED=/a;; esac; cd $DW_JOB_STRIPED",
+            "if ( ! $?A ) setenv DW_JOB_STRIPED /a\ncd $DW_JOB_STRIPED",
+            "srun env DW_JOB_STRIPED=/a sh -c 'cd $DW_JOB_STRIPED'",
+            "printf -v DW_JOB_STRIPED %s /a; cd $DW_JOB_STRIPED",
+            "f() { DW_JOB_STRIPED=/a; }; f; cd $DW_JOB_STRIPED",
             "sh -c 'DW_JOB_STRIPED=/a; cd $DW_JOB_STRIPED'",
             "[[ -n \"$A\" && -n \"$DW_JOB_STRIPED\" ]] && cd $DW_JOB_STRIPED",
             "if [ a = 1 -a -n \"$DW_JOB_STRIPED\" ]; then cd $DW_JOB_STRIPED; fi",
