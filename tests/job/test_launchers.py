@@ -197,11 +197,11 @@ def test_srun_replaces_the_symbols_of_slurm_in_file_names(job):
 
 def test_redirected_input_of_several_ranks_is_a_warning(job):
     job.script(
-        "echo a > in; srun -n 1 cat < in; srun -n 2 -i in cat; srun -n 2 true < /dev/null; srun -n 2 true\n"
-        "aprun -n 2 true < in; echo warned >&2; srun -n 2 cat < in; echo b | flux run -n 2 cat"
+        "echo a > in; srun -n 1 cat < in; srun -n 2 -i in cat; srun -n 2 -i 0 cat < in; srun -n 2 true < /dev/null; srun -n 2 true\n"
+        "aprun -n 2 true < in; echo warned >&2; srun -n 2 -i all cat < in; echo b | flux run -n 2 cat"
     )
     done = job.run()
-    assert (done.returncode, done.stdout.split()) == (0, ["a", "a", "a", "a", "b"]), done.stderr
+    assert (done.returncode, done.stdout.split()) == (0, ["a"] * 5 + ["b"]), done.stderr
     before, after = done.stderr.split("warned\n")
     assert "standard input" not in before
     for launcher in ("srun", "flux run"):

@@ -114,7 +114,7 @@ pub struct Dialect {
     pub symbols: &'static [(&'static str, Symbol)],
     /// Whether digits after the `%` of a symbol are the width of its number.
     pub pads_numbers: bool,
-    /// The file name that means "no file".
+    /// The file name that means "no file". With it, `all` means the launcher's own stream, and `0` the input of rank 0.
     pub no_file: Option<&'static str>,
     /// Whether standard error follows standard output if it has no file.
     pub error_follows_output: bool,

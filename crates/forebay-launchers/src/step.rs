@@ -55,7 +55,8 @@ fn start(dialect: &Dialect, step: &Step) -> i32 {
     {
         return status;
     }
-    if dialect.broadcasts_input && step.input.is_none() && ranks != "1" && input_is_redirected() {
+    let takes_all_input = step.input.as_ref().is_none_or(|input| input.as_os_str() == "all");
+    if dialect.broadcasts_input && takes_all_input && ranks != "1" && input_is_redirected() {
         print_warning(&format!(
             "{name}: standard input reaches rank 0 only; --input FILE gives all tasks a file"
         ));
@@ -121,17 +122,20 @@ struct Streams {
 impl Streams {
     fn of(dialect: &Dialect, step: &Step) -> forebay_host::Result<Self> {
         let named = |path: &PathBuf| match dialect.no_file {
-            Some(name) if path.as_os_str() == name => PathBuf::from("/dev/null"),
-            _ => symbols::replaced(dialect, path),
+            Some(name) if path.as_os_str() == name => Some(PathBuf::from("/dev/null")),
+            Some(_) if path.as_os_str() == "all" => None,
+            _ => Some(symbols::replaced(dialect, path)),
         };
         let mut streams = Self::default();
-        if let Some(path) = &step.input {
-            streams.of_each_task.push((rank::INPUT_VARIABLE, named(path)));
+        let of_first_rank = |path: &&PathBuf| dialect.no_file.is_some() && path.as_os_str() == "0";
+        let input = step.input.as_ref().filter(|path| !of_first_rank(path));
+        if let Some(path) = input.and_then(named) {
+            streams.of_each_task.push((rank::INPUT_VARIABLE, path));
         }
-        let output = step.output.as_ref().map(named);
-        let mut error = step.error.as_ref().map(named);
-        if dialect.error_follows_output {
-            error = error.or_else(|| output.clone());
+        let output = step.output.as_ref().and_then(named);
+        let mut error = step.error.as_ref().and_then(named);
+        if dialect.error_follows_output && step.error.is_none() {
+            error = output.clone();
         }
         let [mut shared_output, mut shared_error] = [output, error];
         let ends = [
