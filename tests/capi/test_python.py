@@ -73,6 +73,13 @@ for refused, number in ((buffer / "b", errno.EINVAL), (buffer / "no", errno.ENOE
         assert (error.errno, error.filename) == (number, str(refused)), error
     else:
         raise AssertionError(refused)
+for call in (stage.query, lambda path: stage.stage_out([path], pfs), lambda path: stage.stage_in(buffer / "x", path)):
+    try:
+        call(str(buffer / "b") + "\\0d")
+    except ValueError:
+        pass
+    else:
+        raise AssertionError(call)
 """
 
 

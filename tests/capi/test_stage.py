@@ -183,6 +183,15 @@ def test_requests_work_with_threads_children_and_signals(asking):
     assert all(path.read_text() for path in asking.pfs.iterdir())
 
 
+def test_cancelled_thread_without_standard_streams_ends_after_its_call(asking):
+    (asking.job.directory / "slow.toml").write_text(MODEL)
+    said = asking.output_lines(
+        "head -c 50M /dev/zero > $S/f; cancelled $S/f pfs/f; echo $?",
+        *("--pfs-model", "slow.toml", "--pfs-root", str(asking.pfs)),
+    )
+    assert said == ["0"]
+
+
 @pytest.mark.soak
 def test_two_programs_stage_at_the_same_time(asking):
     asking.output_lines(

@@ -46,6 +46,8 @@ impl Placement {
             Err(refused) if refused == -libc::ENOTCONN && ceph.is_some() && is_in_job(&path) => {
                 (0, may_be_set(fd)?)
             }
+            // The open file has no name in a namespace: it is removed, a pipe or a socket.
+            Err(refused) if refused == -libc::ENOENT => return Err(-libc::EINVAL),
             answer => answer?,
         };
         let (plain_bytes, may_be_set) = answer;

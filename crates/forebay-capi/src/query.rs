@@ -2,6 +2,7 @@
 //! Reads the variable of the socket once, at the first call. Waits for an answer without a limit.
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -64,7 +65,7 @@ pub(crate) unsafe fn names(list: *const *const c_char) -> ErrnoResult<Vec<Name>>
 ///
 /// # Errors
 /// The error of the job. Outside a job no path is in a burst buffer: `ENOENT` for a missing path,
-/// otherwise `EINVAL`. `ENOTCONN` if the job's `forebay run` has ended.
+/// otherwise `EINVAL`. `E2BIG` for too long a list. `ENOTCONN` if the job's `forebay run` has ended.
 pub(crate) fn query_job(question: &Question, about: &Name) -> ErrnoResult<Answer> {
     static SOCKET: OnceLock<Option<PathBuf>> = OnceLock::new();
     let named = || std::env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
@@ -80,6 +81,7 @@ pub(crate) fn query_job(question: &Question, about: &Name) -> ErrnoResult<Answer
         Ok(answer) => Ok(answer),
         Err(error) => Err(match error.source.raw_os_error() {
             // Without descriptors or memory, a later call may succeed.
+            None if error.source.kind() == ErrorKind::ArgumentListTooLong => -libc::E2BIG,
             Some(number @ (libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EACCES)) => -number,
             _ => -libc::ENOTCONN,
         }),

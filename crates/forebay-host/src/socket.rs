@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::net::{SendFlags, Shutdown};
+use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::{Result, with_context};
 
@@ -64,12 +64,15 @@ impl Listener {
 /// Connects to a listener.
 pub fn connect(path: &Path) -> Result<Channel> {
     let stream = by_name(path, |name| {
-        loop {
-            match UnixStream::connect(name) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                connected => return connected,
-            }
+        let address = SocketAddrUnix::new(name)?;
+        let kind = (AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC);
+        let mut socket = rustix::net::socket_with(kind.0, kind.1, kind.2, None)?;
+        if socket.as_raw_fd() <= libc::STDERR_FILENO {
+            // A program that closed its standard streams may still write to them.
+            socket = rustix::io::fcntl_dupfd_cloexec(&socket, libc::STDERR_FILENO + 1)?;
         }
+        rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
+        Ok(UnixStream::from(socket))
     });
     let path = path.to_owned();
     with_context(stream, "speak to", &path).map(|stream| Channel { stream, path })

@@ -120,7 +120,7 @@ fn transfer(copy: &Copy) -> Transfer {
     Transfer {
         what: match copy.is_directory {
             true => TransferKind::Directory,
-            false => TransferKind::File,
+            false => TransferKind::FileToName,
         },
         source: source.to_owned(),
         target: target.to_owned(),

@@ -1,8 +1,8 @@
 //! Checks and records what a program requests, and answers at once. Never copies.
 //! Assumes that a program can vanish at any time. A question that waits gets a thread if one is left.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ impl Shared {
             Question::About { action, shape, inner } => return self.about(action, shape, inner),
             Question::Failures(below) => return self.failures(below),
             Question::Concurrency(instance, most) => {
-                self.resolve_inner(instance)?;
+                self.resolve_existing(instance)?;
                 if !(1..=WORKERS_MAX).contains(&most) {
                     return Err(libc::EINVAL);
                 }
@@ -92,7 +92,7 @@ impl Shared {
                 start_workers(self);
             }
             Question::Accounting(instance) => {
-                self.resolve_inner(instance)?;
+                self.resolve_existing(instance)?;
                 return Ok(Answer::Accounting(self.accounting()));
             }
             Question::Layout(name) => {
@@ -111,21 +111,23 @@ impl Shared {
     /// Resolves links in the path. Paths outside the striped namespaces are an error.
     fn resolve_inner(&self, name: Name) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name);
-        let real = match files::real_path(&path) {
-            Err(error) if error.is_not_found() => {
-                let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-                    return Err(libc::EINVAL);
-                };
-                files::real_path(parent).map_err(|error| errno(&error))?.join(name)
-            }
-            found => found.map_err(|error| errno(&error))?,
-        };
+        let real = files::final_path(&path).map_err(|error| errno(&error))?;
+        if real.components().any(|part| part == Component::ParentDir) {
+            return Err(libc::ENOENT); // below a missing directory
+        }
         let persistent = self.persistent.iter().map(|one| &one.root);
         let mut roots = persistent.chain([&self.root]);
         match roots.any(|root| real.starts_with(root)) {
             true => Ok(real),
             false => Err(libc::EINVAL),
         }
+    }
+
+    /// As [`Shared::resolve_inner`]. The path must exist.
+    fn resolve_existing(&self, name: Name) -> Result<PathBuf, Errno> {
+        let path = self.resolve_inner(name)?;
+        files::status(&path).map_err(|error| errno(&error))?;
+        Ok(path)
     }
 
     /// Checks a path on the file system. Paths inside the allocation are an error.
@@ -157,12 +159,14 @@ impl Shared {
         inner: Name,
         outer: Vec<Name>,
     ) -> Result<(), Errno> {
+        let named = PathBuf::from(inner.clone());
         let inner = self.resolve_inner(inner)?;
         let outer: Result<Vec<_>, _> =
             outer.into_iter().map(|name| self.resolve_outer(name)).collect();
         let copies = match shape {
             Shape::File => {
-                refuse_directory(&inner)?;
+                refuse_directory(&named)?;
+                must_be_directory(inner.parent().ok_or(libc::EISDIR)?)?;
                 vec![(inner.clone(), exactly_one(outer?)?)]
             }
             Shape::Directory => {
@@ -194,6 +198,7 @@ impl Shared {
         inner: Vec<Name>,
         outer: Name,
     ) -> Result<(), Errno> {
+        let names: Vec<_> = inner.iter().cloned().map(PathBuf::from).collect();
         let inner: Result<Vec<_>, _> =
             inner.into_iter().map(|name| self.resolve_inner(name)).collect();
         let (inner, outer) = (inner?, self.resolve_outer(outer)?);
@@ -210,8 +215,9 @@ impl Shared {
             }
             Shape::List => {
                 must_be_directory(&outer)?;
-                let into = |inner: PathBuf| Some((inner.clone(), outer.join(inner.file_name()?)));
-                let copies = inner.into_iter().map(into).collect::<Option<Vec<_>>>();
+                let into =
+                    |(inner, name): (_, &PathBuf)| Some((inner, outer.join(name.file_name()?)));
+                let copies = inner.into_iter().zip(&names).map(into).collect::<Option<Vec<_>>>();
                 copies.ok_or(libc::EINVAL)?
             }
         };
@@ -226,10 +232,10 @@ impl Shared {
 
     /// Queues all copies or none.
     fn queue(self: &Arc<Self>, copies: Vec<Copy>, at_job_end: bool) -> Result<(), Errno> {
-        let mut targets: Vec<_> = copies.iter().map(|copy| copy.ends().1).collect();
-        targets.sort_unstable();
-        if targets.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(libc::EEXIST); // one copy would overwrite another
+        let mut names: Vec<_> = copies.iter().map(|copy| &copy.inner).collect();
+        names.sort_unstable();
+        if names.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(libc::EEXIST); // one request would replace another
         }
         let copies = copies.into_iter().map(|copy| (copy, BTreeSet::new()));
         self.add(copies.collect(), at_job_end)
@@ -245,21 +251,23 @@ impl Shared {
         copies: Vec<(Copy, BTreeSet<PathBuf>)>,
         at_job_end: bool,
     ) -> Result<(), Errno> {
+        let mut writers = BTreeMap::new();
         for (copy, _) in &copies {
             self.check_not_same_tree(copy)?;
+            if copy.direction == Direction::Out && !copy.is_directory {
+                // If the destination cannot be resolved any more, its copy fails.
+                let target = files::final_path(&copy.outer).unwrap_or_else(|_| copy.outer.clone());
+                if writers.insert(target, copy.inner.clone()).is_some() {
+                    return Err(libc::EEXIST); // one copy would overwrite another
+                }
+            }
         }
         let mut state = self.state.lock();
         if state.is_closed {
             return Err(libc::ESHUTDOWN);
         }
-        let is_busy = |(copy, _): &(Copy, _)| {
-            let (inner, is_directory) = (&copy.inner, copy.is_directory);
-            let is_deferred = || state.table.is_deferred(inner, is_directory);
-            // A stage-in must not overwrite a file that waits for stage-out.
-            state.table.is_busy(inner, is_directory)
-                || (copy.direction == Direction::In && is_deferred())
-        };
-        if copies.iter().any(is_busy) {
+        let is_busy = copies.iter().any(|(copy, _)| state.is_busy(copy));
+        if is_busy || writers.iter().any(|(target, inner)| state.has_other_writer(target, inner)) {
             return Err(libc::EBUSY);
         }
         let out = copies.iter().filter_map(|(copy, _)| copy.as_open());
@@ -273,6 +281,9 @@ impl Shared {
         added.map_err(|error| number_of(&error))?;
         for (copy, files) in copies {
             state.table.add(copy, files, at_job_end);
+        }
+        for (target, inner) in writers {
+            state.table.record_writer(target, &inner);
         }
         drop(state);
         start_workers(self);
@@ -289,6 +300,9 @@ impl Shared {
         let inner: Result<Vec<_>, _> =
             inner.into_iter().map(|name| self.resolve_known(name, is_tree)).collect();
         let inner = inner?;
+        for path in &inner {
+            self.check_kind(path, is_tree)?;
+        }
         match action {
             Action::Query => {
                 let mut state = self.state.lock();
@@ -367,6 +381,19 @@ impl Shared {
         self.resolve_inner(name)
     }
 
+    /// Refuses a file where a directory belongs and the reverse, unless a request has the name.
+    fn check_kind(&self, path: &Path, is_tree: bool) -> Result<(), Errno> {
+        let Ok(status) = files::status(path) else {
+            return Ok(()); // the call itself reports it
+        };
+        match (is_tree, status.kind == Kind::Directory) {
+            (true, true) | (false, false) => Ok(()),
+            _ if self.state.lock().table.is_asked(path, is_tree) => Ok(()),
+            (true, false) => Err(libc::ENOTDIR),
+            (false, true) => Err(libc::EISDIR),
+        }
+    }
+
     /// Waits until `holds` is true for all. Returns with the lock held.
     fn wait_until_all<T>(
         &self,
@@ -385,11 +412,11 @@ impl Shared {
     }
 
     fn failures(&self, below: Name) -> Result<Answer, Errno> {
-        let below = self.resolve_inner(below)?;
+        let below = self.resolve_existing(below)?;
         let mut state = self.state.lock();
         let mut failures = Vec::new();
         for (path, errno) in state.table.failures(&below) {
-            if !state.drop_if_removed(&path) {
+            if !state.drop_if_removed(&path, false) {
                 failures.push((Name::from(path.as_path()), errno));
             }
         }
@@ -424,21 +451,35 @@ impl State {
     fn counts(&mut self, path: &Path, is_tree: bool) -> Result<Counts, Errno> {
         let counts = self.table.counts(path, is_tree);
         match counts {
-            _ if !is_tree && self.drop_if_removed(path) => Err(libc::ENOENT),
-            _ if is_tree && files::status(path).is_err() => Err(libc::ENOENT),
+            _ if self.drop_if_removed(path, is_tree) => Err(libc::ENOENT),
             Some(counts) => Ok(counts),
             None => Err(libc::EINVAL),
         }
     }
 
-    /// Drops the entry of a file that is not a stage-in and no longer exists.
-    fn drop_if_removed(&mut self, path: &Path) -> bool {
+    /// Is a copy of it in progress, or would it overwrite a file that waits for stage-out?
+    fn is_busy(&mut self, copy: &Copy) -> bool {
+        self.table.is_busy(&copy.inner, copy.is_directory)
+            || copy.direction == Direction::In
+                && !(self.table.undelivered(&copy.inner).iter())
+                    .all(|(waiting, is_directory)| self.drop_if_removed(waiting, *is_directory))
+    }
+
+    /// Does an undelivered stage-out of another file have this destination?
+    fn has_other_writer(&mut self, target: &Path, inner: &Path) -> bool {
+        let other = self.table.writer_of(target).filter(|other| *other != inner);
+        other.map(Path::to_owned).is_some_and(|other| !self.drop_if_removed(&other, false))
+    }
+
+    /// Drops the request of a file or directory that no longer exists. A stage-in that is not complete needs none.
+    fn drop_if_removed(&mut self, path: &Path, is_directory: bool) -> bool {
         let is_gone = files::status(path).is_err_and(|error| error.is_not_found());
-        if !is_gone || self.table.is_busy(path, false) || self.table.is_stage_in(path) {
+        let table = &self.table;
+        if !is_gone || table.is_busy(path, is_directory) || table.is_incomplete_stage_in(path) {
             return false;
         }
         self.table.drop_entry(path);
-        self.close_request(path, false);
+        self.close_request(path, is_directory);
         true
     }
 
@@ -488,9 +529,10 @@ fn must_be_file(path: &Path) -> Result<(), Errno> {
     }
 }
 
-/// Refuses a directory as a target. A target may be a file or not exist.
+/// Refuses a directory as a target, also by a slash at the end. A target may be a file or not exist.
 fn refuse_directory(path: &Path) -> Result<(), Errno> {
     match files::status(path) {
+        _ if path.as_os_str().as_encoded_bytes().ends_with(b"/") => Err(libc::EISDIR),
         Ok(status) if status.kind == Kind::Directory => Err(libc::EISDIR),
         Err(error) if !error.is_not_found() => Err(errno(&error)),
         _ => Ok(()),

@@ -3,6 +3,7 @@
 //! again at the end, which harms no data.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use forebay_directive::Direction;
@@ -112,10 +113,13 @@ impl Shared {
             *files += result.files;
             *bytes += result.bytes;
         }
+        let is_cancelled = task.cancelled.load(Ordering::SeqCst); // by the end of the job
         match ended {
-            TaskOutcome::Failed => requested.failed += failed,
-            TaskOutcome::Complete => state.close_request(&task.copy.inner, task.copy.is_directory),
-            TaskOutcome::Dropped | TaskOutcome::Requeued => {}
+            TaskOutcome::Failed if !is_cancelled => requested.failed += failed,
+            TaskOutcome::Complete if task.copy.direction == Direction::Out => {
+                state.close_request(&task.copy.inner, task.copy.is_directory);
+            }
+            _ => {}
         }
         self.changed.notify_all();
     }

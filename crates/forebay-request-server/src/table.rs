@@ -1,7 +1,7 @@
 //! The requests and their states. Never accesses the file system.
 //! Assumes absolute names with links resolved. Its caller holds the lock.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -72,6 +72,8 @@ struct Entry {
     serial: u64,
     /// A part was terminated during the copy: the request is queued again without it.
     requeue: bool,
+    /// Everything was copied. The end of the job copies an undelivered stage-out.
+    is_delivered: bool,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +81,8 @@ pub(crate) struct RequestTable {
     /// Requests by name in the burst buffer. Paths below a directory directly follow it.
     entries: BTreeMap<PathBuf, Entry>,
     queue: VecDeque<(PathBuf, u64)>,
+    /// The last stage-out of a file to each destination: its name and serial number.
+    writers: HashMap<PathBuf, (PathBuf, u64)>,
     serial: u64,
 }
 
@@ -134,8 +138,9 @@ impl RequestTable {
         // An earlier result no longer counts.
         self.drop_entry(&name);
         if copy.is_directory {
-            let ended = |entry: &Entry| matches!(entry.state, State::Ended(_));
-            let below = self.below(&name).filter(|entry| ended(entry));
+            let ended = |entry: &&Entry| matches!(entry.state, State::Ended(_));
+            // A failed stage-out to another destination still waits for the end of the job.
+            let below = self.below(&name).filter(ended).filter(|entry| !entry.is_undelivered());
             let names: Vec<_> = below.map(|entry| entry.copy.inner.clone()).collect();
             for name in names {
                 self.entries.remove(&name);
@@ -148,8 +153,31 @@ impl RequestTable {
             self.queue.push_back((name.clone(), self.serial));
             State::Queued
         };
-        let entry = Entry { copy, files, state, serial: self.serial, requeue: false };
+        let (serial, requeue, is_delivered) = (self.serial, false, false);
+        let entry = Entry { copy, files, state, serial, requeue, is_delivered };
         self.entries.insert(name, entry);
+    }
+
+    /// Records the destination of the stage-out of a file, with links resolved.
+    pub(crate) fn record_writer(&mut self, target: PathBuf, inner: &Path) {
+        if let Some(entry) = self.entries.get(inner) {
+            self.writers.insert(target, (inner.to_owned(), entry.serial));
+        }
+    }
+
+    /// The file whose undelivered stage-out has this destination.
+    pub(crate) fn writer_of(&self, target: &Path) -> Option<&Path> {
+        let (inner, serial) = self.writers.get(target)?;
+        let entry = self.entries.get(inner).filter(|entry| entry.serial == *serial)?;
+        entry.is_undelivered().then_some(inner)
+    }
+
+    /// The undelivered stage-outs of this path, of a directory above it, and below it.
+    pub(crate) fn undelivered(&self, inner: &Path) -> Vec<(PathBuf, bool)> {
+        let above = inner.ancestors().skip(1).filter_map(|above| self.entries.get(above));
+        let above = above.filter(|entry| entry.copy.is_directory && !entry.copy.leaves_out(inner));
+        let all = above.chain(self.below(inner)).filter(|entry| entry.is_undelivered());
+        all.map(|entry| (entry.copy.inner.clone(), entry.copy.is_directory)).collect()
     }
 
     /// Is a part of it being copied or queued?
@@ -204,9 +232,9 @@ impl RequestTable {
             self.queue.push_back((inner.clone(), task.serial));
             return TaskOutcome::Requeued;
         }
-        let is_complete = failed.is_empty();
+        entry.is_delivered = failed.is_empty();
         entry.state = State::Ended(failed);
-        match is_complete {
+        match entry.is_delivered {
             true => TaskOutcome::Complete,
             false => TaskOutcome::Failed,
         }
@@ -219,50 +247,53 @@ impl RequestTable {
             let entry = self.entry_of(inner)?;
             return Some(entry.counts_of(inner));
         }
-        if let Some(entry) = self.entries.get(inner).filter(|entry| entry.copy.is_directory) {
-            return Some(entry.counts());
-        }
-        let parts = self.part_of(inner).into_iter().flat_map(|entry| {
+        let part = self.part_of(inner).filter(|_| self.tree(inner).is_none()).map(|entry| {
             let files = entry.files.iter().filter(|file| file.starts_with(inner));
-            let files = files.filter(|file| !self.entries.contains_key(*file));
-            files.map(|file| entry.counts_of(file))
+            self.counts_of_all(entry, files)
         });
-        let all = self.below(inner).map(Entry::counts).chain(parts);
-        all.reduce(|mut sum, counts| {
+        let part = part.filter(|counts| *counts != Counts::default());
+        let is_alone = self.below(inner).nth(1).is_none();
+        let below = self.below(inner).map(|entry| match is_alone || !entry.copy.is_directory {
+            true => entry.counts(),
+            false => self.counts_of_all(entry, entry.files.iter()),
+        });
+        below.chain(part).reduce(|mut sum, counts| {
             sum += counts;
             sum
         })
     }
 
-    /// Is it a stage-in, so that the file need not exist in the burst buffer?
-    pub(crate) fn is_stage_in(&self, inner: &Path) -> bool {
-        let entry = self.entry_of(inner);
-        entry.is_some_and(|entry| entry.copy.direction == Direction::In)
-    }
-
-    /// Is it to be copied at the end of the job? A directory counts only as a whole.
-    pub(crate) fn is_deferred(&self, inner: &Path, is_directory: bool) -> bool {
-        let entry = match is_directory {
-            true => self.entries.get(inner),
-            false => self.entry_of(inner),
+    /// Counts these files of a directory, without files that have a request of their own.
+    fn counts_of_all<'a>(&self, entry: &Entry, files: impl Iterator<Item = &'a PathBuf>) -> Counts {
+        let is_own = |file: &&PathBuf| {
+            self.entry_of(file).is_some_and(|nearest| nearest.serial == entry.serial)
         };
-        entry.is_some_and(|entry| matches!(entry.state, State::Deferred))
+        files.filter(is_own).fold(Counts::default(), |mut sum, file| {
+            sum += entry.counts_of(file);
+            sum
+        })
     }
 
-    /// The selection of a name: the request of that name. Otherwise the part of a requested
-    /// directory and, for a directory, all requests in it.
+    /// Is it a stage-in that is not complete, so that the path need not exist in the burst buffer?
+    pub(crate) fn is_incomplete_stage_in(&self, inner: &Path) -> bool {
+        let entry = self.entries.get(inner).or_else(|| self.part_of(inner));
+        let is_in = entry.is_some_and(|entry| entry.copy.direction == Direction::In);
+        let counts = self.counts(inner, true).filter(|_| is_in);
+        counts.is_some_and(|counts| counts.pending + counts.failed > 0)
+    }
+
+    /// The selection of a name: for a directory, all requests in it; the request of that name or, if there is none,
+    /// the part of a requested directory.
     pub(crate) fn select(&self, inner: &Path, is_directory: bool) -> Vec<Selection> {
-        let whole = |entry: &Entry| Selection::Whole {
-            inner: entry.copy.inner.clone(),
-            is_directory: entry.copy.is_directory,
-        };
-        let own = self.entries.get(inner);
-        if let Some(entry) = own.filter(|entry| entry.copy.is_directory == is_directory) {
-            return vec![whole(entry)];
-        }
         let mut meant = Vec::new();
         if is_directory {
-            meant.extend(self.below(inner).map(whole));
+            meant.extend(self.below(inner).map(Entry::whole));
+        }
+        if self.is_asked(inner, is_directory) {
+            if !is_directory {
+                meant.extend(self.entries.get(inner).map(Entry::whole));
+            }
+            return meant;
         }
         let part = self.part_of(inner).map(|entry| Selection::Part {
             tree: entry.copy.inner.clone(),
@@ -333,7 +364,7 @@ impl RequestTable {
                 false
             }
             State::Terminating => false,
-            State::Ended(failed) if failed.is_empty() => true,
+            State::Ended(_) if entry.is_delivered => true,
             State::Deferred | State::Queued | State::Ended(_) => {
                 self.entries.remove(name);
                 true
@@ -380,6 +411,11 @@ impl RequestTable {
         })
     }
 
+    /// The request of this directory.
+    fn tree(&self, inner: &Path) -> Option<&Entry> {
+        self.entries.get(inner).filter(|entry| entry.copy.is_directory)
+    }
+
     /// The requested directory of this path. A directory is listed again when it is copied.
     fn part_of(&self, inner: &Path) -> Option<&Entry> {
         let mut above = inner.ancestors().skip(1);
@@ -410,7 +446,7 @@ impl Entry {
         let is_left = |file: &Path| !file.starts_with(inner);
         if let State::Ended(failed) = &mut self.state {
             // Copied files stay known.
-            self.files.retain(|file| is_left(file) || !failed.contains_key(file));
+            self.files.retain(|file| is_left(file) || !has_failed(failed, file));
             failed.retain(|file, _| is_left(file));
         } else {
             self.files.retain(|file| is_left(file));
@@ -428,6 +464,16 @@ impl Entry {
             }
         }
         !self.requeue
+    }
+
+    fn whole(&self) -> Selection {
+        let copy = &self.copy;
+        Selection::Whole { inner: copy.inner.clone(), is_directory: copy.is_directory }
+    }
+
+    /// Is it a stage-out that is not complete? The end of the job copies it.
+    fn is_undelivered(&self) -> bool {
+        self.copy.direction == Direction::Out && !self.is_delivered
     }
 
     fn is_pending(&self) -> bool {
@@ -450,10 +496,9 @@ impl Entry {
                 counts.pending = all - counts.complete;
             }
             State::Ended(failed) => {
-                let of_all = failed.keys().filter(|path| self.files.contains(*path));
-                let of_all = u32::try_from(of_all.count()).unwrap_or(u32::MAX);
-                counts.complete = all - of_all;
-                counts.failed = u32::try_from(failed.len()).unwrap_or(u32::MAX);
+                let of_all = self.files.iter().filter(|file| has_failed(failed, file));
+                counts.failed = u32::try_from(of_all.count()).unwrap_or(u32::MAX);
+                counts.complete = all - counts.failed;
             }
         }
         counts
@@ -464,11 +509,16 @@ impl Entry {
         *match &self.state {
             State::Deferred => &mut counts.deferred,
             State::Queued | State::Copying(..) | State::Terminating => &mut counts.pending,
-            State::Ended(failed) if failed.contains_key(inner) => &mut counts.failed,
+            State::Ended(failed) if has_failed(failed, inner) => &mut counts.failed,
             State::Ended(_) => &mut counts.complete,
         } = 1;
         counts
     }
+}
+
+/// Has the file or a directory above it failed?
+fn has_failed(failed: &FailedFiles, file: &Path) -> bool {
+    !failed.is_empty() && file.ancestors().any(|path| failed.contains_key(path))
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ const MESSAGE_BYTES_MAX: u32 = 64 << 20;
 /// Sends a request to a socket and waits for the answer.
 ///
 /// # Errors
-/// If there is no listener, or it ends before it answers.
+/// If there is no listener, or it ends before it answers; `ArgumentListTooLong` if the request is too large.
 pub fn query(socket: &Path, question: &Question) -> forebay_host::Result<Answer> {
     let mut channel = socket::connect(socket)?;
     send(&mut channel, question)?;
@@ -176,6 +176,9 @@ pub fn answer(channel: &mut Channel, answer: &Answer) -> forebay_host::Result<()
 fn send(channel: &mut Channel, value: &impl Serialize) -> forebay_host::Result<()> {
     let bytes = postcard::to_stdvec(value).map_err(io::Error::other);
     let bytes = channel.named(bytes, "put into words for")?;
+    if bytes.len() > MESSAGE_BYTES_MAX as usize {
+        return channel.named(Err(io::ErrorKind::ArgumentListTooLong.into()), "send to");
+    }
     channel.send(&bytes)
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn plan_requests(
         let transfer = Transfer {
             what: match request.is_directory {
                 true => TransferKind::Directory,
-                false => TransferKind::File,
+                false => TransferKind::FileToName,
             },
             source: request.inner.clone(),
             target: request.outer.clone(),

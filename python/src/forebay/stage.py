@@ -102,23 +102,30 @@ def _kind(path: Name | Sequence[Name]) -> str:
     return "directory" if os.path.isdir(path) else "file"
 
 
+def _bytes(path: Name) -> bytes:
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        raise ValueError(f"embedded null byte in path {path!r}")
+    return encoded
+
+
 def _given(path: Name | Sequence[Name]) -> object:
     if isinstance(path, (str, bytes, os.PathLike)):
-        return os.fsencode(path)
-    names = [os.fsencode(name) for name in path]
+        return _bytes(path)
+    names = [_bytes(name) for name in path]
     return (ctypes.c_char_p * (len(names) + 1))(*names, None)
 
 
 def stage_in(path: Name, pfs: Name | Sequence[Name]) -> None:
     """Queues a copy of `pfs` to `path`: a file, what is in a directory, or a list into a directory."""
-    _call(f"dw_stage_{_kind(pfs)}_in", os.fsencode(path), _given(pfs), about=path)
+    _call(f"dw_stage_{_kind(pfs)}_in", _bytes(path), _given(pfs), about=path)
 
 
 def stage_out(path: Name | Sequence[Name], pfs: Name, when: str = "now") -> None:
     """Queues a copy of `path` to `pfs`: `when` is "now" or "job-end". Of a list, `pfs` is a directory."""
     if when not in WHEN:
         raise ValueError(f"when is {when!r}; it can be 'now' or 'job-end'")
-    _call(f"dw_stage_{_kind(path)}_out", _given(path), os.fsencode(pfs), WHEN[when], about=path)
+    _call(f"dw_stage_{_kind(path)}_out", _given(path), _bytes(pfs), WHEN[when], about=path)
 
 
 def revoke(path: Name | Sequence[Name]) -> None:
@@ -153,7 +160,7 @@ def failures(instance: Name) -> list[Failure]:
     handle, number = ctypes.c_void_p(), ctypes.c_int()
     buffer = ctypes.create_string_buffer(_PATH_BYTES)
     found = []
-    _call("dw_open_failed_stage", os.fsencode(instance), ctypes.byref(handle), about=instance)
+    _call("dw_open_failed_stage", _bytes(instance), ctypes.byref(handle), about=instance)
     try:
         while _call(
             "dw_read_failed_stage", handle, buffer, _PATH_BYTES, ctypes.byref(number), about=instance
@@ -181,7 +188,7 @@ def mds_path(root: Name, key: int) -> Path:
     function = _library().dw_get_mds_path
     function.restype = ctypes.c_void_p
     ctypes.set_errno(0)
-    found = function(os.fsencode(root), ctypes.c_uint64(key))
+    found = function(_bytes(root), ctypes.c_uint64(key))
     if not found:
         number = ctypes.get_errno()
         raise _failed(number, root)
@@ -190,7 +197,7 @@ def mds_path(root: Name, key: int) -> Path:
 
 def set_concurrency(instance: Name, most: int) -> None:
     """So many requests of the job are copied at the same time."""
-    _call("dw_set_stage_concurrency", os.fsencode(instance), max(0, most), about=instance)
+    _call("dw_set_stage_concurrency", _bytes(instance), max(0, most), about=instance)
 
 
 def account(instance: Name) -> dict[str, Any]:
@@ -198,7 +205,7 @@ def account(instance: Name) -> dict[str, Any]:
     function = _library().dw_get_accounting_data_json
     function.restype = ctypes.c_void_p
     number = ctypes.c_int()
-    found = function(os.fsencode(instance), ctypes.byref(number))
+    found = function(_bytes(instance), ctypes.byref(number))
     if not found:
         raise _failed(-number.value, instance)
     members: dict[str, Any] = json.loads(_taken(found))

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static int wrong;
 
@@ -51,11 +53,12 @@ static void of_null(void) {
 }
 
 static void of_places(const char *striped, const char *private_file, const char *outside) {
-  char inside[4096], missing[4096];
+  char inside[4096], missing[4096], removed[4096];
   const char *empty[] = {NULL}, *twice[] = {outside, outside, NULL};
-  int n;
+  int n, ends[2];
   FILE *file;
   snprintf(inside, sizeof inside, "%s/inside", striped);
+  snprintf(removed, sizeof removed, "%s/removed", striped);
   snprintf(missing, sizeof missing, "%s/no/such/directory", striped);
   file = fopen(inside, "w");
   fclose(file);
@@ -64,6 +67,11 @@ static void of_places(const char *striped, const char *private_file, const char 
   EXPECT(-EINVAL, dw_stage_file_out(outside, "/tmp/x", DW_STAGE_AT_JOB_END));
   EXPECT(-EINVAL, dw_query_file_stage(outside, &n, &n, &n, &n));
   EXPECT(-EINVAL, dw_wait_sync_complete(open(inside, O_RDONLY)));
+  EXPECT(0, pipe(ends));
+  EXPECT(-EINVAL, dw_get_stripe_configuration(ends[0], &n, &n, &n));
+  ends[0] = open(removed, O_RDWR | O_CREAT, 0600);
+  unlink(removed);
+  EXPECT(-EINVAL, dw_set_stripe_configuration(ends[0], 1 << 20, 1));
   EXPECT(-EINVAL, dw_set_stage_concurrency("/tmp", 1));
   EXPECT(-EINVAL, dw_set_stage_concurrency(striped, 0));
   EXPECT(0, dw_set_stage_concurrency(striped, 64));
@@ -99,7 +107,8 @@ static void of_places(const char *striped, const char *private_file, const char 
 
 /* A list whose end does not come: after a million paths it is given up. */
 static void of_lists(const char *striped) {
-  enum { MOST = 1 << 20 };
+  enum { MOST = 1 << 20, MANY = 17 << 10 };
+  char name[4000];
   const char **list = malloc((MOST + 1) * sizeof *list);
   int n;
   if (list == NULL)
@@ -111,6 +120,13 @@ static void of_lists(const char *striped) {
   EXPECT(-E2BIG, dw_query_list_stage(list, &n, &n, &n, &n));
   EXPECT(-E2BIG, dw_wait_list_stage(list));
   EXPECT(-E2BIG, dw_terminate_list_stage(list));
+  /* Fewer, whose names are longer than a message. */
+  memset(name, '.', sizeof name);
+  name[0] = '/';
+  name[sizeof name - 1] = '\0';
+  for (int i = 0; i < MOST; i++)
+    list[i] = i < MANY ? name : NULL;
+  EXPECT(-E2BIG, dw_wait_list_stage(list));
   free(list);
 }
 

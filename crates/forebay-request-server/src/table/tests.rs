@@ -155,3 +155,35 @@ fn failed_part_is_dropped_and_delivered_ones_are_kept() {
     assert_eq!(tree(&table, "/d"), counts(1, 0, 0, 1));
     assert_eq!(file(&table, "/d/e/b"), counts(1, 0, 0, 0));
 }
+
+#[test]
+fn directory_that_failed_reports_each_of_its_files_as_failed() {
+    let mut table = RequestTable::default();
+    table.add(copy("/d", true), names(&["/d/a", "/d/e/b", "/d/e/c"]), false);
+    let task = table.take().expect("queued");
+    let failed = FailedFiles::from([("/d/e".into(), 13)]);
+    assert_eq!(table.finish(&task, failed), TaskOutcome::Failed);
+    assert_eq!(
+        (tree(&table, "/d"), tree(&table, "/d/e")),
+        (counts(1, 0, 0, 2), counts(0, 0, 0, 2))
+    );
+    assert_eq!(file(&table, "/d/e/b"), counts(0, 0, 0, 1));
+    assert_eq!(table.undelivered(Path::new("/d/a")), [("/d".into(), true)], "all is tried again");
+}
+
+#[test]
+fn failed_file_waits_although_its_directory_is_requested() {
+    let mut table = RequestTable::default();
+    table.add(copy("/d/a", false), BTreeSet::new(), false);
+    table.record_writer("/pfs/x".into(), Path::new("/d/a"));
+    let task = table.take().expect("queued");
+    assert_eq!(table.writer_of(Path::new("/pfs/x")), Some(Path::new("/d/a")));
+    table.finish(&task, FailedFiles::from([("/d/a".into(), 13)]));
+    table.add(copy("/d", true), names(&["/d/a", "/d/b"]), false);
+    let task = table.take().expect("queued");
+    table.finish(&task, FailedFiles::new());
+    assert_eq!(tree(&table, "/d"), counts(1, 0, 0, 1));
+    assert_eq!(table.undelivered(Path::new("/d")), [("/d/a".into(), false)]);
+    table.add(copy("/d/a", false), BTreeSet::new(), false);
+    assert_eq!(table.writer_of(Path::new("/pfs/x")), None, "it has another destination");
+}
