@@ -98,7 +98,23 @@ def test_only_the_newest_checkpoint_is_drained(asking):
 def test_removing_a_file_drops_its_request(asking):
     said = asking.output_lines("for f in a b; do echo > $S/$f; ask out $S/$f pfs/$f end; done; rm $S/a; ask query $S/a")
     assert said == ["0", "0", MISSING]
-    assert [path.name for path in asking.pfs.iterdir()] == ["b"]
+    assert [path.name for path in asking.pfs.iterdir()] == ["b"] and "note" not in asking.err
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_request_of_a_renamed_file_is_dropped_with_a_note(asking, is_killed):
+    job = asking.job
+    body = "for f in a b; do echo > $S/$f.tmp; ask out $S/$f.tmp pfs/$f end; mv $S/$f.tmp $S/$f; done"
+    if is_killed:
+        asking.script(f"{body}; touch asked; sleep 600")
+        job.stop_when(job.start(), (job.directory / "asked").exists, KILL)
+        told = job.command("clean", "--kill").stderr
+    else:
+        asking.output_lines(body)
+        told = asking.err
+    assert "/a.tmp: removed or renamed after its stage-out was requested, so it is not staged out: 2 times" in told
+    assert list(asking.pfs.iterdir()) == []
+    job.leaves_nothing()
 
 
 def test_requests_of_a_killed_job_are_drained(asking):
@@ -227,6 +243,14 @@ def test_run_summary_counts_what_was_staged_by_request(asking):
         **{"files_in": 1, "bytes_in": 5, "files_out": 1, "bytes_out": 5, "failed": 0, "left_to_stage_out": 1}
     }
     assert (account["stage_out"]["files"], account["exit_code"]) == (1, 0)
+
+
+def test_stage_ins_dropped_at_the_job_end_do_not_count_as_failed(asking):
+    (asking.job.directory / "slow.toml").write_text(MODEL)
+    (asking.pfs / "in").write_bytes(bytes(20 << 20))
+    asking.script("exec > /dev/null; ask concurrency $S 2; for f in 1 2 3; do ask in $S/$f pfs/in; done")
+    done = asking.job.run("--json", "--pfs-model", "slow.toml", "--pfs-root", str(asking.pfs))
+    assert json.loads(done.stdout)["requested"] is None, done.stderr
 
 
 def test_immediate_requests_queued_at_the_job_end_are_carried_out(asking):

@@ -10,7 +10,7 @@ use crate::Roots;
 use forebay_record::{PendingStageOut, load_pending};
 
 /// Adds the pending requests of the allocation at `root` to a stage-out. Skips a request whose
-/// source was removed. A request fails if its persistent allocation is not reachable.
+/// source was removed, and notes it. A request fails if its persistent allocation is not reachable.
 ///
 /// # Errors
 /// If the journal cannot be written, or `on_planned` interrupted the planning.
@@ -30,12 +30,15 @@ pub(crate) fn plan_requests(
     let persistent = roots.persistent.iter().map(|(_, root)| root.as_path());
     let there: Vec<_> =
         persistent.chain([root]).filter_map(|root| files::real_path(root).ok()).collect();
+    let mut dropped: Vec<&Path> = Vec::new();
     for request in &open {
         if is_covered(request, &open) {
             continue;
         }
         if files::status(&request.inner).is_err_and(is_gone) {
-            if !there.iter().any(|root| request.inner.starts_with(root)) {
+            if there.iter().any(|root| request.inner.starts_with(root)) {
+                dropped.push(&request.inner);
+            } else {
                 plan.journal.refuse(&Failure::new(request.inner.clone(), NOT_THERE.to_owned()))?;
             }
             continue;
@@ -51,11 +54,18 @@ pub(crate) fn plan_requests(
         plan.journal.exclude(&transfer, &request.left_out)?;
         plan.add_or_record_failure(&transfer)?;
     }
+    if let Some(first) = dropped.first() {
+        let text = format!("{}: {DROPPED}", files::printable(first));
+        plan.journal.add_note(&text, dropped.len() as u64, first)?;
+    }
     Ok(())
 }
 
 const NOT_THERE: &str =
     "the persistent allocation in which it lies is not there; is its file system mounted?";
+
+const DROPPED: &str =
+    "removed or renamed after its stage-out was requested, so it is not staged out";
 
 /// Removes partial files of requests of a killed job.
 pub fn remove_parts(open: Vec<PendingStageOut>, tag: &str) -> forebay_host::Result<()> {

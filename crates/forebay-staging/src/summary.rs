@@ -24,7 +24,7 @@ pub struct StagingSummary {
     pub seconds: f64,
     /// What other nodes of the job copied of it; empty on one node.
     pub nodes: Vec<NodeShare>,
-    /// Attributes that could not be copied, and the number of files.
+    /// Notes, such as attributes that could not be copied, and the number of files.
     pub notes: Vec<(String, u64)>,
     /// File systems without enough space: bytes needed and bytes free.
     pub shortages: Vec<Shortage>,

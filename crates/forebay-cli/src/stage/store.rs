@@ -115,7 +115,7 @@ pub struct StagingStatus {
     pub failures: Vec<ShownFailure>,
     /// File systems without enough space: bytes needed and bytes free.
     pub shortages: Vec<Shortage>,
-    /// Attributes that could not be copied, with the number of files and the first file.
+    /// Notes, such as attributes that could not be copied, with the number of files and the first file.
     pub notes: Vec<(String, u64, String)>,
 }
 

@@ -106,7 +106,8 @@ impl Journal {
         })
     }
 
-    pub(crate) fn add_note(&self, text: &str, count: u64, example: &Path) -> Result<(), Error> {
+    /// Adds a note, or its number to the same note.
+    pub fn add_note(&self, text: &str, count: u64, example: &Path) -> Result<(), Error> {
         self.with(|connection| {
             let set = "INSERT INTO note (text, count, example) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count";
             connection.execute(set, params![text, count, bytes(example)]).map(drop)
