@@ -6,7 +6,7 @@ import os
 import re
 
 import pytest
-from support.job import KILL
+from support.job import DW, KILL
 from support.strace import has_ended, inject_between
 from support.persistent import STRIPED, USE, listed, made, assert_job_allocations_removed, root
 from support.trees import traced_calls
@@ -157,4 +157,52 @@ def test_requests_are_kept_while_their_store_is_not_mounted(asking):
     cleaned = job.command("clean")
     assert cleaned.returncode == 0, cleaned.stderr
     assert (asking.pfs / "f").read_text() == "f\n"
+    assert_job_allocations_removed(job, "proj1")
+
+
+def without_striped_namespace(asking, body, access):
+    """A job whose only striped namespace is persistent."""
+    own = [DW.replace("striped", access)] if access else []
+    head = f'PATH={asking.programs}:$PATH; cd "$SLURM_SUBMIT_DIR"; {P}'
+    asking.job.script(f"{head}\n{body}", *own, USE)
+
+
+@pytest.mark.parametrize("access", ["", "private"])
+def test_job_with_a_persistent_namespace_alone_stages_at_request(asking, access):
+    job = asking.job
+    made(job)
+    (asking.pfs / "in").write_text("input\n")
+    without_striped_namespace(
+        asking,
+        "echo 1 > $P/f; ask out $P/f pfs/f now; ask wait $P/f; ask in $P/g pfs/in; ask wait $P/g; cat $P/g\n"
+        "mkdir pfs/d; ask out $P/g pfs/d/late end; ask query $P/g; ask accounting $P | cut -d ' ' -f 1\n"
+        "rmdir pfs/d; touch pfs/d",
+        access,
+    )
+    done = job.run()
+    assert done.stdout.splitlines() == ["0", "0", "0", "0", "input", "0", "0 0 0 1 0", "0"], done.stderr
+    assert done.returncode == 123 and (asking.pfs / "f").read_text() == "1\n"
+    assert destroyed(job).returncode == 1
+    (asking.pfs / "d").unlink()
+    cleaned = job.command("clean")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert (asking.pfs / "d" / "late").read_text() == "input\n"
+    assert_job_allocations_removed(job, "proj1")
+    assert destroyed(job).returncode == 0
+
+
+def test_killed_job_with_a_persistent_namespace_alone_is_staged_out(asking):
+    job = asking.job
+    made(job)
+    without_striped_namespace(asking, "echo 1 > $P/f; ask out $P/f pfs/f end; touch asked; sleep 600", "")
+    job.stop_when(job.start(), (job.directory / "asked").exists, KILL)
+    (line, _) = json.loads(job.command("status", "--json").stdout)
+    assert line["undrained"]
+    cleaned = job.command("clean", "--kill")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert (asking.pfs / "f").read_text() == "1\n"
+    assert_job_allocations_removed(job, "proj1")
+    without_striped_namespace(asking, "echo 2 > $P/f; ask out $P/f pfs/f end", "")
+    done = job.run()
+    assert done.returncode == 0 and (asking.pfs / "f").read_text() == "2\n", done.stderr
     assert_job_allocations_removed(job, "proj1")

@@ -41,6 +41,8 @@ pub(crate) struct ActiveJob<'a> {
     /// The engine of an allocation over several nodes.
     pub(crate) session: Option<&'a Session>,
     pub(crate) persistents: &'a mut JobPersistents,
+    /// The directory of the list of programs' requests.
+    pub(crate) requests_root: PathBuf,
     pub(crate) store_watch: StoreWatch,
     pub(crate) write_failures: WriteFailures,
 }

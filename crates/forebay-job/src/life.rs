@@ -188,6 +188,7 @@ impl JobResources {
             job_allocation: self.provisioned.allocation.as_ref(),
             session: self.session.as_ref(),
             persistents: &mut self.persistents,
+            requests_root: self.recorded.requests_root(),
             store_watch: StoreWatch::begin(),
             write_failures: WriteFailures::of(&self.recorded.record),
         };

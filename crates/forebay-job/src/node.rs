@@ -88,6 +88,8 @@ pub(crate) struct LocalNode<'a> {
     /// Names and roots of the persistent namespaces that the job uses.
     pub(crate) persistent: Vec<(String, PathBuf)>,
     pub(crate) persistent_root: Option<PathBuf>,
+    /// The directory of the list of programs' requests.
+    pub(crate) requests_root: &'a Path,
     pub(crate) options: StagingOptions,
     pub(crate) drain: Option<&'a Drain<'a>>,
     pub(crate) stops: StopRequests,
@@ -123,6 +125,7 @@ impl<'a> LocalNode<'a> {
             elsewhere: self.drain.map(Drain::extra_targets).unwrap_or_default(),
             roots: self.roots(),
             allocation: self.allocation(),
+            requests_root: Some(self.requests_root.to_owned()),
             failed_writes: self
                 .write_failures
                 .incomplete(self.store_watch.doubtful_since_unix_ms()),

@@ -26,8 +26,7 @@ use forebay_onclose::{Drain, Job as DrainedJob};
 use forebay_profile::{Profile, recent_stage_outs};
 use forebay_record::UnsavedFiles;
 use forebay_record::{Phase, Record, RecordFile, clear_pending};
-use forebay_request_server::Requested;
-use forebay_request_server::Requests;
+use forebay_request_server::{RequestPlace, Requested, Requests};
 use forebay_staging::StagingSummary;
 use forebay_staging::is_inside_allocation;
 
@@ -187,10 +186,7 @@ impl ActiveJob<'_> {
             // The job is completed even if its record cannot be changed.
             let change =
                 if context.spec.keep { Record::clear_stage_out } else { Record::mark_removing };
-            let written = self
-                .job_allocation
-                .map_or(Ok(()), |own| clear_pending(own.allocation.root()))
-                .and_then(|()| recorded.update(change));
+            let written = clear_pending(&self.requests_root).and_then(|()| recorded.update(change));
             if let Err(error) = written {
                 context.reporter.warning(&error.to_string());
             }
@@ -306,6 +302,7 @@ impl ActiveJob<'_> {
             job_allocation: self.job_allocation,
             persistent: self.persistents.namespaces(),
             persistent_root: self.persistents.root(),
+            requests_root: &self.requests_root,
             options: context.spec.staging,
             drain,
             stops: self.events.stops(),
@@ -349,19 +346,17 @@ impl ActiveJob<'_> {
 
     /// Starts the request server for the job's programs.
     fn requests(&self) -> Result<Option<Requests>, Error> {
-        let asked = self.context.request.job.as_ref();
-        match asked.zip(self.job_allocation) {
-            Some((job, allocated)) => {
-                let persistent = self.persistents.request_namespaces()?;
-                let tag = self.context.directory.id();
-                let how = self.context.spec.staging;
-                let (own, capacity_bytes) = (&allocated.allocation, allocated.used.capacity_bytes);
-                let failures = self.write_failures.clone();
-                let access = &job.access;
-                Ok(Requests::listen(own, capacity_bytes, access, persistent, tag, how, failures)?)
-            }
-            None => Ok(None),
-        }
+        let context = self.context;
+        let own = self.job_allocation;
+        let place = RequestPlace {
+            allocation: own.map(|own| (&own.allocation, own.used.capacity_bytes)),
+            access: context.request.job.as_ref().map_or(&[], |job| &job.access),
+            persistent: self.persistents.request_namespaces()?,
+            list: self.requests_root.clone(),
+            socket: own.map_or(context.directory.path(), |own| own.allocation.root()).to_owned(),
+        };
+        let (tag, how) = (context.directory.id(), context.spec.staging);
+        Ok(Requests::listen(place, tag, how, self.write_failures.clone())?)
     }
 
     /// Ends the request server: completes requests, except copies left to the stage-out.

@@ -125,6 +125,7 @@ mod tests {
             elsewhere: Vec::new(),
             roots: Roots::default(),
             allocation: None,
+            requests_root: None,
             failed_writes: FailedWrites::default(),
         };
         let of = |time_max| UnnamedFiles::find(root, &stage_out, 0, time_max).expect("readable");

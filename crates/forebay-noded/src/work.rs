@@ -296,6 +296,7 @@ fn stage(
                 elsewhere: Vec::new(),
                 roots,
                 allocation: Some(&allocation),
+                requests_root: Some(directory.to_owned()),
                 failed_writes: forebay_mover::FailedWrites::default(),
             };
             planned.plan_in(&journal, &|_| true)?

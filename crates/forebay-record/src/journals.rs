@@ -70,11 +70,11 @@ impl RecordFile {
         if_exists(opened, &path)
     }
 
-    /// The pending requests of the job, read from outside of its view. The list is in the job's own allocation: in a
-    /// persistent allocation, a file of its name is a user's.
+    /// The pending requests of the job, read from outside of its view. The list is in the job's own allocation
+    /// or next to the record: in a persistent allocation, a file of its name is a user's.
     pub fn open_requests(&self) -> Result<Vec<PendingStageOut>, Error> {
         let Some(place) = &self.record.place else {
-            return Ok(Vec::new());
+            return load_pending(&self.requests_root());
         };
         let root = self.record.path_from_outside(&place.root);
         if !place.mounted {

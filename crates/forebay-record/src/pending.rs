@@ -12,13 +12,11 @@ use rusqlite::{Connection, OpenFlags, Row, params};
 
 use crate::Error;
 
-/// File name of the list, next to the namespaces of an allocation.
+/// File name of the list, next to the namespaces of the job's own allocation or in a directory of its own.
 pub(crate) const NAME: &str = "requests.sqlite";
 
 /// One transaction: space may not suffice for all tables.
 const SCHEMA: &str = "
-    PRAGMA journal_mode = WAL;
-    PRAGMA synchronous = NORMAL;
     BEGIN IMMEDIATE;
     CREATE TABLE IF NOT EXISTS open (
       inner BLOB NOT NULL, is_directory INTEGER NOT NULL, outer BLOB NOT NULL, PRIMARY KEY (inner, is_directory)
@@ -154,10 +152,16 @@ impl PendingList {
             Some(connection) => connection,
             None => {
                 let connection = Connection::open(&self.path)?;
-                if let Err(error) = connection.execute_batch(SCHEMA) {
+                // A write-ahead log needs shared memory.
+                let is_local = self.path.parent().is_some_and(filesystem::is_single_machine);
+                let modes = match is_local {
+                    true => "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;",
+                    false => "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = FULL;",
+                };
+                if let Err(error) = connection.execute_batch(&format!("{modes} {SCHEMA}")) {
                     drop(connection);
                     // On a full file system an incomplete list could not be opened. It holds no request yet.
-                    for end in ["-wal", "-shm", ""] {
+                    for end in ["-wal", "-shm", "-journal", ""] {
                         let mut path = self.path.clone().into_os_string();
                         path.push(end);
                         files::remove_file(Path::new(&path)).ok(); // it may not exist

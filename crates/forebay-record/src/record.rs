@@ -333,6 +333,13 @@ impl RecordFile {
         self.path.with_extension(JOURNAL)
     }
 
+    /// The directory of the list of programs' requests: the job's own allocation. If there is none, it is next to
+    /// the record.
+    pub fn requests_root(&self) -> PathBuf {
+        let own = self.record.place.as_ref().map(|place| place.root.clone());
+        own.unwrap_or_else(|| self.path.with_extension(REQUESTS))
+    }
+
     pub(crate) fn temporary(&self) -> PathBuf {
         self.path.with_extension(TEMPORARY)
     }
@@ -359,6 +366,7 @@ impl RecordFile {
 }
 
 const JOURNAL: &str = "journal";
+const REQUESTS: &str = "requests";
 /// File name extension of a record while it is written.
 const TEMPORARY: &str = "fresh";
 

@@ -256,15 +256,14 @@ fn drain(
     let events = caught.watch(record.keeper)?;
     let place = record.place.as_ref();
     let allocation = place.map(|place| Allocation::found(place.root.clone(), place.mounted));
-    if let Some(allocation) = &allocation {
-        remove_parts(load_pending(allocation.root())?, &record.id)?;
-    }
+    remove_parts(load_pending(&job.requests_root())?, &record.id)?;
     job.remove_drained_parts()?;
     let stage_out = StageOut {
         stages: &record.stage_out,
         elsewhere: record.drain_to.clone(),
         roots: Roots::of_record(record, allocation.as_ref()),
         allocation: allocation.as_ref(),
+        requests_root: Some(job.requests_root()),
         failed_writes: WriteFailures::of(record)
             .accepting(how.staging.accept_failed_writes)
             .incomplete_now(),
@@ -272,7 +271,7 @@ fn drain(
     let stops = events.stops();
     let should_continue = &|_| stops.count() == 0;
     // Before the plan is made again: then nobody can tell what has arrived in an earlier version.
-    let keep_changed_files = keep_changed(job, allocation.as_ref(), how)?;
+    let keep_changed_files = keep_changed(job, how)?;
     let ((journal, findings), keep_changed) = match (&how.to, &allocation) {
         (Some(to), Some(allocation)) if files::status(allocation.root()).is_ok() => {
             if is_inside_allocation(allocation, to) {
@@ -306,16 +305,9 @@ fn drain(
 
 /// What others delivered to the destinations since the job began stays. What the job's own drain and programs
 /// delivered is not newer than what is staged now.
-fn keep_changed(
-    job: &RecordFile,
-    allocation: Option<&Allocation>,
-    how: &CleanOptions,
-) -> Result<Option<KeepChanged>, Error> {
+fn keep_changed(job: &RecordFile, how: &CleanOptions) -> Result<Option<KeepChanged>, Error> {
     let record = &job.record;
-    let requested = allocation
-        .map(|own| load_pending(own.root()))
-        .transpose()?
-        .is_some_and(|all| !all.is_empty());
+    let requested = !load_pending(&job.requests_root())?.is_empty();
     let after_unix_ms = match record.began_unix_ms {
         0 => record.began_unix_s.saturating_add(1).saturating_mul(1000),
         began_unix_ms => began_unix_ms,

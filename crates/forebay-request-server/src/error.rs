@@ -9,10 +9,10 @@ pub enum Error {
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
     /// A completed or revoked request could not be removed from the list.
-    #[error("the list of what programs asked to be staged out, in {}, is not up to date: {error}", allocation.display())]
+    #[error("the list of what programs asked to be staged out, in {}, is not up to date: {error}", directory.display())]
     RequestsNotKept {
-        /// The allocation that holds the list.
-        allocation: PathBuf,
+        /// The directory of the list.
+        directory: PathBuf,
         /// The error of the system.
         error: std::io::Error,
     },

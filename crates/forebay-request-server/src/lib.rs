@@ -42,6 +42,20 @@ const WORKERS: usize = 2;
 /// How often to check for a stop request: it does not wake this thread.
 const SIGNAL_CHECK: Duration = Duration::from_millis(100);
 
+/// What a job's programs may stage, and where their requests are.
+pub struct RequestPlace<'a> {
+    /// The job's own allocation, if there is one, with its capacity in bytes.
+    pub allocation: Option<(&'a Allocation, u64)>,
+    /// The access modes of its namespaces.
+    pub access: &'a [AccessMode],
+    /// The persistent namespaces.
+    pub persistent: Vec<RequestNamespace>,
+    /// The directory of the list of requests.
+    pub list: PathBuf,
+    /// The directory of the socket.
+    pub socket: PathBuf,
+}
+
 /// The requests of one job.
 pub struct Requests {
     shared: Arc<Shared>,
@@ -53,27 +67,27 @@ impl Requests {
     /// Listens, if the job has a striped namespace. The caller must be in the job's view.
     ///
     /// # Errors
-    /// If the socket cannot be created.
+    /// If the socket or the directory of the list cannot be created.
     pub fn listen(
-        allocation: &Allocation,
-        capacity_bytes: u64,
-        access: &[AccessMode],
-        persistent: Vec<RequestNamespace>,
+        place: RequestPlace,
         tag: &str,
         how: StagingOptions,
         write_failures: WriteFailures,
     ) -> Result<Option<Self>, Error> {
-        if !access.contains(&AccessMode::Striped) {
+        let RequestPlace { allocation, access, persistent, list, socket } = place;
+        let own = allocation.filter(|_| access.contains(&AccessMode::Striped));
+        if own.is_none() && persistent.is_empty() {
             return Ok(None);
         }
-        let root = allocation.namespace(AccessMode::Striped.directory());
-        let socket = allocation.root().join(SOCKET_NAME);
+        files::make_directories(&list, 0o700)?;
+        let root = own.map(|(own, _)| own.namespace(AccessMode::Striped.directory()));
+        let socket = socket.join(SOCKET_NAME);
         let listener = Arc::new(Listener::bind(&socket)?);
         let shared = Arc::new(Shared {
             slots: Slots::new(WAITING_MAX),
             state: Mutex::new(State {
                 table: RequestTable::default(),
-                open: PendingList::in_allocation(allocation.root()),
+                open: PendingList::in_allocation(&list),
                 requested: Requested::default(),
                 workers: 0,
                 workers_max: WORKERS,
@@ -82,12 +96,13 @@ impl Requests {
                 is_closed: false,
             }),
             changed: Condvar::new(),
-            root: files::real_path(&root)?,
+            root: root.map(|root| files::real_path(&root)).transpose()?,
             persistent,
-            allocation: files::real_path(allocation.root())?,
-            is_mounted: allocation.is_mounted(),
-            capacity_bytes,
+            allocation: allocation.map(|(own, _)| files::real_path(own.root())).transpose()?,
+            is_mounted: allocation.is_some_and(|(own, _)| own.is_mounted()),
+            capacity_bytes: allocation.map_or(0, |(_, capacity_bytes)| capacity_bytes),
             namespaces: access.len(),
+            list,
             tag: tag.to_owned(),
             how,
             write_failures,
@@ -129,10 +144,9 @@ impl Requests {
             self.shared.changed.wait_for(&mut state, SIGNAL_CHECK);
         }
         let mut requested = state.requested.clone();
-        requested.left_to_stage_out =
-            load_pending(&self.shared.allocation).map_or(0, |open| open.len());
+        requested.left_to_stage_out = load_pending(&self.shared.list).map_or(0, |open| open.len());
         let list_error = state.list_error.map(|number| Error::RequestsNotKept {
-            allocation: self.shared.allocation.clone(),
+            directory: self.shared.list.clone(),
             error: std::io::Error::from_raw_os_error(number),
         });
         (requested, closed.map(Error::from).or(list_error))

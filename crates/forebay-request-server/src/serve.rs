@@ -116,7 +116,7 @@ impl Shared {
             return Err(libc::ENOENT); // below a missing directory
         }
         let persistent = self.persistent.iter().map(|one| &one.root);
-        let mut roots = persistent.chain([&self.root]);
+        let mut roots = persistent.chain(&self.root);
         match roots.any(|root| real.starts_with(root)) {
             true => Ok(real),
             false => Err(libc::EINVAL),
@@ -134,7 +134,7 @@ impl Shared {
     fn resolve_outer(&self, name: Name) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name);
         let real = files::nearest_real_path(&path).map_err(|error| errno(&error))?;
-        match real.starts_with(&self.allocation) {
+        match self.allocation.as_ref().is_some_and(|own| real.starts_with(own)) {
             true => Err(libc::EINVAL),
             false => Ok(path),
         }
@@ -425,10 +425,11 @@ impl Shared {
 
     /// The fields that are publicly documented for DataWarp.
     fn accounting(&self) -> String {
-        let space = filesystem::space(&self.allocation).ok();
+        let own = self.allocation.as_deref();
+        let space = own.and_then(|own| filesystem::space(own).ok());
         let capacity_used = match (self.is_mounted, &space) {
             (true, Some(space)) => space.total_bytes.saturating_sub(space.available_bytes),
-            _ => files::tree_bytes(&self.allocation),
+            _ => own.map_or(0, files::tree_bytes),
         };
         let requested = self.state.lock().requested.clone();
         let fragment = Fragment {

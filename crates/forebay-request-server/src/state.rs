@@ -66,11 +66,14 @@ pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     /// Signals that a task or worker has ended.
     pub(crate) changed: Condvar,
-    /// Root of the striped namespace, with links resolved.
-    pub(crate) root: PathBuf,
+    /// Root of the job's own striped namespace, with links resolved.
+    pub(crate) root: Option<PathBuf>,
     /// Persistent namespaces.
     pub(crate) persistent: Vec<RequestNamespace>,
-    pub(crate) allocation: PathBuf,
+    /// The job's own allocation.
+    pub(crate) allocation: Option<PathBuf>,
+    /// The directory of the list of requests.
+    pub(crate) list: PathBuf,
     pub(crate) is_mounted: bool,
     pub(crate) capacity_bytes: u64,
     pub(crate) namespaces: usize,

@@ -9,7 +9,7 @@ use forebay_mover::{Failure, Plan, Transfer, TransferKind, remove_parts_in};
 use crate::Roots;
 use forebay_record::{PendingStageOut, load_pending};
 
-/// Adds the pending requests of the allocation at `root` to a stage-out. Skips a request whose
+/// Adds the pending requests of the list in `root` to a stage-out. Skips a request whose
 /// source was removed, and notes it. A request fails if its persistent allocation is not reachable.
 ///
 /// # Errors

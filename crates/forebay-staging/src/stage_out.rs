@@ -25,6 +25,8 @@ pub struct StageOut<'a> {
     pub roots: Roots,
     /// The job's own allocation, which is removed afterwards.
     pub allocation: Option<&'a Allocation>,
+    /// The directory of the list of programs' requests.
+    pub requests_root: Option<PathBuf>,
     /// Files of the job with a failed write.
     pub failed_writes: FailedWrites,
 }
@@ -32,7 +34,7 @@ pub struct StageOut<'a> {
 impl StageOut<'_> {
     /// True if something is to be staged out, as far as is known now.
     pub fn is_asked_for(&self) -> bool {
-        let is_requested = || self.allocation.is_some_and(|own| has_pending(own.root()));
+        let is_requested = || self.requests_root.as_deref().is_some_and(has_pending);
         !self.stages.is_empty() || !self.elsewhere.is_empty() || is_requested()
     }
 
@@ -104,7 +106,11 @@ impl StageOut<'_> {
         }
         if let Some(allocation) = self.allocation {
             plan_extra_targets(&plan, &self.elsewhere, self.stages, allocation)?;
-            plan_requests(&plan, allocation.root(), &self.roots)?;
+        }
+        if let Some(root) = &self.requests_root {
+            plan_requests(&plan, root, &self.roots)?;
+        }
+        if let Some(allocation) = self.allocation {
             plan.reject_destinations(INSIDE, &|place| is_inside_allocation(allocation, place))?;
         }
         plan.end()
