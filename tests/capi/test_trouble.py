@@ -183,3 +183,19 @@ def test_request_while_the_job_ends_is_refused(asking):
     assert process.returncode == 0, err
     assert [path.name for path in out.iterdir()] == ["f"] and list(asking.pfs.iterdir()) == []
     job.leaves_nothing()
+
+
+def test_programs_that_wait_do_not_block_other_calls(asking):
+    """More of them than any number of threads, and some are killed."""
+    sockets = "$(ls -l /proc/$PPID/fd | grep -c socket:)"
+    said = asking.output_lines(
+        "head -c 5M /dev/zero > $S/f; ask out $S/f pfs/f now; before="
+        f"{sockets}; for i in $(seq 300); do ask wait $S/f >> ended & done\n"
+        f"until [ {sockets} -ge $((before + 300)) ]; do sleep 0.01; done; ask query $S/f\n"
+        "killed=$(jobs -p | head -n 200); kill -9 $killed; wait $killed 2> /dev/null\n"
+        f"ask wait $S/f >> ended &\n"
+        f"until [ {sockets} -eq $((before + 101)) ]; do sleep 0.01; done; ask terminate $S/f; wait; wc -l < ended",
+        *("--stage-rate", "1"),
+    )
+    assert said == ["0", "0 0 1 0 0", "0", "101"]
+    asking.job.leaves_nothing()

@@ -9,6 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -114,6 +115,12 @@ impl Channel {
         let mut message = vec![0; length as usize];
         with_context(self.stream.read_exact(&mut message), "receive from", &self.path)?;
         Ok(message)
+    }
+
+    /// Has the other side closed the connection?
+    pub fn is_closed(&self) -> bool {
+        let mut polled = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        rustix::event::poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
     /// Adds the socket's name to an error.

@@ -9,6 +9,7 @@ mod rate_limit;
 mod serve;
 mod state;
 mod table;
+mod waiting;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use forebay_directive::AccessMode;
 use forebay_host::files;
 use forebay_host::process::StopRequests;
 use forebay_host::socket::Listener;
-use forebay_host::threads::{self, Slots};
+use forebay_host::threads;
 use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use forebay_store::Allocation;
 use parking_lot::{Condvar, Mutex};
@@ -35,8 +36,6 @@ use table::RequestTable;
 
 /// The number of threads that answer. A program that waits occupies none of them.
 const ANSWERERS: usize = 3;
-/// Programs that wait at the same time, each with a thread; further ones take turns.
-const WAITING_MAX: usize = 256;
 /// Default number of files copied at the same time. It is low because the job computes meanwhile.
 const WORKERS: usize = 2;
 /// How often to check for a stop request: it does not wake this thread.
@@ -84,10 +83,10 @@ impl Requests {
         let socket = socket.join(SOCKET_NAME);
         let listener = Arc::new(Listener::bind(&socket)?);
         let shared = Arc::new(Shared {
-            slots: Slots::new(WAITING_MAX),
             state: Mutex::new(State {
                 table: RequestTable::default(),
                 open: PendingList::in_allocation(&list),
+                waiting: Vec::new(),
                 requested: Requested::default(),
                 workers: 0,
                 workers_max: WORKERS,

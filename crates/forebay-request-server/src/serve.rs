@@ -1,5 +1,5 @@
 //! Checks and records what a program requests, and answers at once. Never copies.
-//! Assumes that a program can vanish at any time. A question that waits gets a thread if one is left.
+//! Assumes that a program can vanish at any time. Never waits: a question that takes long is answered later.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -10,12 +10,12 @@ use forebay_host::files::{self, Kind};
 use forebay_host::socket::{Channel, Listener};
 use forebay_host::{clock, filesystem, threads};
 use forebay_requests::{Action, Answer, Counts, Name, Question, Shape, receive_question};
-use parking_lot::{Mutex, MutexGuard};
 
 use crate::accounting::{Accounting, Fragment};
 use crate::copy::{errno, files_of, start_workers};
 use crate::state::{Shared, State, number_of};
 use crate::table::{Copy, Errno};
+use crate::waiting::Awaited;
 use forebay_directive::Direction;
 use forebay_record::{PendingStageOut, Selection};
 
@@ -35,32 +35,25 @@ pub(crate) fn answer(shared: &Arc<Shared>, listener: &Listener) {
             Ok(None) => return,
             // After a panic the program is refused: its connection is closed.
             Ok(Some(channel)) => drop(threads::caught(|| answer_one(shared, channel))),
-            Err(_) => clock::sleep(RETRY_PAUSE),
+            Err(_) => {
+                shared.forget_closed();
+                clock::sleep(RETRY_PAUSE);
+            }
         }
     }
 }
 
-/// Answers one question. A question that waits gets a thread; if none is left, this one waits.
+/// Answers one question, or keeps its connection until the answer is known.
 fn answer_one(shared: &Arc<Shared>, mut channel: Channel) {
     let Ok(question) = receive_question(&mut channel) else {
         return; // the program ended while it sent
     };
-    let takes_long = |action| matches!(action, Action::Wait | Action::Terminate);
     match question {
-        Question::About { action, .. } if takes_long(action) => {
-            let waiting = Arc::new(Mutex::new(Some((channel, question))));
-            let started = shared.slots.take().map(|slot| {
-                let (shared, waiting) = (Arc::clone(shared), Arc::clone(&waiting));
-                threads::spawn(move || {
-                    let _slot = slot;
-                    let waiting = waiting.lock().take();
-                    waiting.map(|(mut channel, question)| reply(&shared, &mut channel, question))
-                })
-            });
-            if !matches!(started, Some(Ok(_))) {
-                let waiting = waiting.lock().take();
-                if let Some((mut channel, question)) = waiting {
-                    reply(shared, &mut channel, question);
+        Question::About { action: action @ (Action::Wait | Action::Terminate), shape, inner } => {
+            match shared.awaited(action, shape, inner) {
+                Ok(awaited) => shared.answer_later(channel, awaited),
+                Err(number) => {
+                    drop(forebay_requests::answer(&mut channel, &Answer::Refused(number)))
                 }
             }
         }
@@ -297,12 +290,7 @@ impl Shared {
         inner: Vec<Name>,
     ) -> Result<Answer, Errno> {
         let is_tree = shape == Shape::Directory;
-        let inner: Result<Vec<_>, _> =
-            inner.into_iter().map(|name| self.resolve_known(name, is_tree)).collect();
-        let inner = inner?;
-        for path in &inner {
-            self.check_kind(path, is_tree)?;
-        }
+        let inner = self.resolve_all(inner, is_tree)?;
         match action {
             Action::Query => {
                 let mut state = self.state.lock();
@@ -312,24 +300,7 @@ impl Shared {
                 }
                 return Ok(Answer::Counts(sum));
             }
-            Action::Wait => {
-                let mut state = self.state.lock();
-                for path in &inner {
-                    state.counts(path, is_tree)?;
-                }
-                drop(state);
-                drop(
-                    self.wait_until_all(&inner, |state, path| !state.table.is_busy(path, is_tree)),
-                );
-            }
-            Action::Terminate => {
-                let meant = self.select(&inner, is_tree)?;
-                let mut state =
-                    self.wait_until_all(&meant, |state, meant| state.table.terminate(meant));
-                for meant in &meant {
-                    state.exclude(meant)?;
-                }
-            }
+            Action::Wait | Action::Terminate => return Err(libc::EINVAL), // answered later
             Action::Revoke => {
                 let mut state = self.state.lock();
                 for (meant, _) in state.deferred(&inner, is_tree)? {
@@ -355,6 +326,30 @@ impl Shared {
             }
         }
         Ok(Answer::Done)
+    }
+
+    /// What a program waits for.
+    fn awaited(&self, action: Action, shape: Shape, inner: Vec<Name>) -> Result<Awaited, Errno> {
+        let is_tree = shape == Shape::Directory;
+        let inner = self.resolve_all(inner, is_tree)?;
+        if action == Action::Terminate {
+            return Ok(Awaited::Terminate(self.select(&inner, is_tree)?));
+        }
+        let mut state = self.state.lock();
+        for path in &inner {
+            state.counts(path, is_tree)?;
+        }
+        Ok(Awaited::End(inner, is_tree))
+    }
+
+    /// The paths of these names, each of the right kind.
+    fn resolve_all(&self, names: Vec<Name>, is_tree: bool) -> Result<Vec<PathBuf>, Errno> {
+        let checked = names.into_iter().map(|name| {
+            let path = self.resolve_known(name, is_tree)?;
+            self.check_kind(&path, is_tree)?;
+            Ok(path)
+        });
+        checked.collect()
     }
 
     /// The selection of these names. Each must have been requested.
@@ -394,23 +389,6 @@ impl Shared {
         }
     }
 
-    /// Waits until `holds` is true for all. Returns with the lock held.
-    fn wait_until_all<T>(
-        &self,
-        all: &[T],
-        holds: impl Fn(&mut State, &T) -> bool,
-    ) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock();
-        loop {
-            // Calls `holds` for all each time, so that all are terminated at the same time.
-            let held = all.iter().filter(|one| holds(&mut state, one)).count();
-            if held == all.len() {
-                return state;
-            }
-            self.changed.wait(&mut state);
-        }
-    }
-
     fn failures(&self, below: Name) -> Result<Answer, Errno> {
         let below = self.resolve_existing(below)?;
         let mut state = self.state.lock();
@@ -444,7 +422,7 @@ impl Shared {
 
 impl State {
     /// Excludes the selection from the stage-out at the end of the job.
-    fn exclude(&mut self, meant: &Selection) -> Result<(), Errno> {
+    pub(crate) fn exclude(&mut self, meant: &Selection) -> Result<(), Errno> {
         let left_out = self.open.exclude(meant);
         left_out.map_err(|error| number_of(&error))
     }

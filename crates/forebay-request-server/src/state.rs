@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use forebay_directive::Direction;
 use forebay_host::clock;
-use forebay_host::threads::Slots;
+use forebay_host::socket::Channel;
 use parking_lot::{Condvar, Mutex};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::rate_limit::RateLimit;
 use crate::table::{Errno, FailedFiles, RequestTable, Task, TaskOutcome};
+use crate::waiting::Awaited;
 use forebay_persistent::RequestNamespace;
 use forebay_record::{PendingList, StagingOptions, WriteFailures};
 
@@ -50,6 +51,8 @@ pub(crate) struct CopyResult {
 pub(crate) struct State {
     pub(crate) table: RequestTable,
     pub(crate) open: PendingList,
+    /// Programs that wait, with their connections.
+    pub(crate) waiting: Vec<(Channel, Awaited)>,
     pub(crate) requested: Requested,
     pub(crate) workers: usize,
     pub(crate) workers_max: usize,
@@ -61,10 +64,8 @@ pub(crate) struct State {
 }
 
 pub(crate) struct Shared {
-    /// Programs that wait, each with a thread.
-    pub(crate) slots: Slots,
     pub(crate) state: Mutex<State>,
-    /// Signals that a task or worker has ended.
+    /// Signals that a worker has ended.
     pub(crate) changed: Condvar,
     /// Root of the job's own striped namespace, with links resolved.
     pub(crate) root: Option<PathBuf>,
@@ -124,7 +125,8 @@ impl Shared {
             }
             _ => {}
         }
-        self.changed.notify_all();
+        drop(state);
+        self.answer_waiting();
     }
 }
 
