@@ -57,10 +57,24 @@ def test_appended_lines_are_read_back(study):
     again = Study.open(study.directory)
     assert again.head == study.head
     assert again.plans == {"file-system": PLAN}
-    assert again.runs == [run(1, without_effect=["out*:cb_nodes"])]
+    (read,) = again.runs
+    assert read == run(1, without_effect=["out*:cb_nodes"], spent_s=read.spent_s)
     assert again.verdicts == {"file-system": verdict}
     assert [(end.reason, end.message) for end in again.ends] == [("done", "2 places")]
     assert again.settled("file-system") and not again.settled("burst-buffer")
+
+
+def test_time_of_earlier_tuners_counts(study):
+    """Of all that they did, runs that were interrupted included."""
+    study.append_run(run(1))
+    study._opened_s -= 100
+    study.append_end("interrupted", "by a signal")
+    study.close()
+    with Study.open(study.directory, write=True) as again:
+        assert 100 <= again.spent_s()
+        again._opened_s -= 100
+        again.append_run(run(2))
+    assert 200 <= Study.open(study.directory).spent_s()
 
 
 def test_each_line_has_one_member_as_documented(study):

@@ -82,6 +82,20 @@ def test_tune_with_time_for_one_run_ends_after_it(tuned):
     assert tuned.study().ends[-1].reason == "budget" and tuned.study().verdicts == {}
 
 
+def test_tune_begins_no_run_that_may_outlast_its_time(tuned):
+    """A job that ignores the first signal lives ten seconds longer."""
+    tuned.app()
+    tuned.tunes("--budget", "10s")
+    assert tuned.runs() == [] and tuned.study().ends[-1].reason == "budget"
+    status, _, err = tuned.tune("--budget", "10s", "--dry-run")
+    assert status == 1 and "the budget is over before a run" in err
+    tuned.tunes("--budget", "10min", "--dry-run")
+    (spent,) = tuned.runs()
+    assert spent.status == "ok"
+    tuned.tunes("--budget", f"{1.2 * spent.job_s + 10 + tuned.study().spent_s()}s")
+    assert len(tuned.runs()) == 1
+
+
 def test_tune_with_too_few_runs_reports_it_and_a_larger_budget_continues(tuned):
     tuned.app()
     said = tuned.tunes(*EMULATED, "--budget", "2")

@@ -68,6 +68,20 @@ def test_tune_refuses_a_study_of_another_script_or_with_other_options(tuned):
     assert status == 1 and "another script" in err and len(tuned.runs()) == 1, err
 
 
+def test_tune_refuses_to_continue_with_changed_input_or_hints(tuned):
+    tuned.app()
+    (tuned.directory / "mesh").write_text("coarse")
+    tuned.tunes(*EMULATED, "--budget", "2")
+    tuned.set(MPICH_MPIIO_HINTS="*:cb_nodes=2")
+    status, _, err = tuned.tune("--budget", "4")
+    assert status == 1 and "begun with MPICH_MPIIO_HINTS none, not *:cb_nodes=2" in err, err
+    tuned.patch.delenv("MPICH_MPIIO_HINTS")
+    (tuned.directory / "mesh").write_text("much finer")
+    status, _, err = tuned.tune("--budget", "4")
+    assert status == 1 and "mesh was changed or removed since the study began" in err, err
+    assert len(tuned.runs()) == 2
+
+
 def test_tune_keeps_a_tuned_script_of_another_writer(tuned):
     tuned.script("exit 1")
     tuned.tuned.write_text("mine")

@@ -78,7 +78,7 @@ def test_copy_keeps_modes_times_links_and_names(source):
     assert names == [["closed/file"], ["data/deep/in.dat"], ["data/second", "first"], ["job.sh"], ["outside"]]
     assert os.readlink(work / "inside") == "data"
     assert not (work / "outside").is_symlink() and (work / "outside").read_text() == "beside"
-    assert sorted(path.name for path in (source / "job.tune").iterdir()) == ["work"]
+    assert sorted(path.name for path in (source / "job.tune").iterdir()) == ["inputs.json", "work"]
 
 
 def write_new(work):
@@ -224,6 +224,30 @@ def test_changed_original_is_reported(source):
     assert told.value.hint == "begin a new study"
 
 
+@pytest.mark.parametrize("change", ["nothing", "new", "modified", "removed", "linked"])
+def test_study_that_is_begun_keeps_its_inputs(source, change):
+    before = seen(prepared(source).directory)
+    path = source / "data" / "deep" / "in.dat"
+    if change == "new":
+        when = (source / "data").stat().st_mtime_ns
+        (source / "data" / "slurm-1.out").write_text("new")
+        os.utime(source / "data", ns=(when, when))
+    elif change == "modified":
+        path.write_text("another mesh")
+    elif change != "nothing":
+        path.unlink()
+        if change == "linked":
+            path.symlink_to("elsewhere")
+    place = RunDirectory(source, source / "job.tune")
+    if change in ("nothing", "new"):
+        place.prepare(is_begun=True)
+        assert seen(place.directory) == before
+    else:
+        with pytest.raises(TuneError, match=r"in\.dat was changed or removed since the study began"):
+            place.prepare(is_begun=True)
+        place.prepare()
+
+
 def test_patterns_exclude_names_and_paths(source):
     work = prepared(source, "*.dat", "closed/", "data/second").directory
     assert not (work / "data" / "deep" / "in.dat").exists() and not (work / "closed").exists()
@@ -283,7 +307,7 @@ def test_killed_tuner_leaves_no_partial_copy_in_use(source):
     process.stdout.close()
     assert not (source / "job.tune" / "work").exists()
     place = prepared(source)
-    assert sorted(path.name for path in place.study.iterdir()) == ["work"]
+    assert sorted(path.name for path in place.study.iterdir()) == ["inputs.json", "work"]
 
 
 def test_leftovers_of_an_earlier_tuner_are_not_copied(source):
@@ -300,7 +324,7 @@ def test_leftovers_of_an_earlier_tuner_are_not_copied(source):
         orphan.kill()
         orphan.wait()
     prepared(source)
-    assert sorted(path.name for path in new.study.iterdir()) == ["work"]
+    assert sorted(path.name for path in new.study.iterdir()) == ["inputs.json", "work"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ _NODE_HOURS = ("nh", "node-hour", "node-hours")
 #: A run is begun only if so many times the default's longest run fits into what is left. So a run that is
 #: ended because nothing is left was slower than the default, and no candidate.
 ROOM = 1.5
+#: A job that ignores SIGTERM at its time limit is killed after so long.
+GRACE_S = 10.0
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +81,11 @@ class Clock:
     def left_s(self) -> float | None:
         """None: no limit."""
         return None if self._ends_s is None else max(0.0, self._ends_s - time.monotonic())
+
+    def for_run_s(self) -> float | None:
+        """What a run may take, so that nothing is left of it at the end of the time. None: no limit."""
+        left_s = self.left_s()
+        return None if left_s is None else max(0.0, left_s - GRACE_S)
 
 
 class Share(msgspec.Struct, frozen=True):

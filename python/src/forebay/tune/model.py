@@ -93,6 +93,7 @@ class Run(msgspec.Struct, kw_only=True):
     foreign_cpu: float | None = None  # share of the processors that others used meanwhile
     started_unix_s: float | None = None
     record: str | None = None  # directory of its record, relative to the study's
+    spent_s: float | None = None  # that the study's tuners had run for at its end
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

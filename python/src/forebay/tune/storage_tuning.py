@@ -120,11 +120,11 @@ class StorageTuning:
         """Unless an earlier tuner did it. Its profile, and its output, are what others are held against."""
         default = self._default()
         if default is None:
-            if self.runs_max <= len(self._runs()) or self.share.clock.left_s() == 0:
+            if self.runs_max <= len(self._runs()) or self.share.clock.for_run_s() == 0:
                 raise BudgetOver(f"the budget is over before a run on {PLACE_NAMES[self.place]}")
             step = Step(configuration={}, phase="default", reason="the job as it is")
             default = self._run(step, is_default=True)
-            if default.status == "failed" and self.share.clock.left_s() == 0:
+            if default.status == "failed" and self.share.clock.for_run_s() == 0:
                 raise BudgetOver(
                     f"the budget is over before the job as it is has ended on {PLACE_NAMES[self.place]}"
                 )
@@ -153,7 +153,7 @@ class StorageTuning:
 
     def _first_limit_s(self) -> float | None:
         """Of a run of unknown length: the script's own limit, and the rest of the budget."""
-        limits_s = [one for one in (self.job.time_limit_s, self.share.clock.left_s()) if one is not None]
+        limits_s = [one for one in (self.job.time_limit_s, self.share.clock.for_run_s()) if one is not None]
         return min(limits_s, default=None)
 
     def _default_failed(self, run: Run) -> TuneError:
@@ -265,7 +265,7 @@ class StorageTuning:
 
     def _runs_left(self) -> int | None:
         """So many runs the time that is left allows; with a replay most are short, but those that confirm."""
-        left_s, job_s = self.share.clock.left_s(), self._longest_s(replayed=False)
+        left_s, job_s = self.share.clock.for_run_s(), self._longest_s(replayed=False)
         if left_s is None or job_s is None:
             return None
         if left_s < ROOM * job_s:
@@ -283,7 +283,7 @@ class StorageTuning:
         default_s = self._longest_s(replayed=step.replay) or self._longest_s(replayed=False)
         assert default_s is not None
         most_s = limit_s(default_s, self.study.head.time_factor)
-        left_s = self.share.clock.left_s()
+        left_s = self.share.clock.for_run_s()
         return most_s if left_s is None else min(most_s, left_s)
 
     def _check_replay_run(self, run: Run) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 from typing import IO, Literal
 
@@ -52,6 +53,7 @@ class Head(msgspec.Struct, kw_only=True):
     options: list[str] = []  # of `forebay run`, that each run had
     exclude: list[str] = []  # what is not copied to the directory of the runs
     output: str | None = None  # the tuned script's path
+    inherited: dict[str, str] | None = None  # variables with hints that the environment had
 
 
 class End(msgspec.Struct, kw_only=True):
@@ -59,6 +61,7 @@ class End(msgspec.Struct, kw_only=True):
 
     reason: Reason
     message: str
+    spent_s: float | None = None  # that the study's tuners had run for
 
 
 class Written(msgspec.Struct, kw_only=True):
@@ -106,6 +109,7 @@ class Study:
         self._settled: set[Place] = set()
         self._file: IO[bytes] | None = None
         self._end_bytes = 0
+        self._earlier_s, self._opened_s = 0.0, time.monotonic()
 
     @classmethod
     def create(cls, directory: Path, head: Head) -> Study:
@@ -158,6 +162,7 @@ class Study:
             study = cls(directory, _head(name, lines))
             for number, line in enumerate(lines[1:], start=2):
                 study._take(_decoded(name, number, line))
+            study._earlier_s = max((one.spent_s or 0.0 for one in [*study.runs, *study.ends]), default=0.0)
         except BaseException:
             file.close()
             raise
@@ -185,7 +190,7 @@ class Study:
 
     def append_run(self, run: Run) -> None:
         """A run that ended, however it did."""
-        self._append(StudyLine(run=run))
+        self._append(StudyLine(run=msgspec.structs.replace(run, spent_s=self.spent_s())))
 
     def append_verdict(self, place: Place, verdict: Verdict) -> None:
         """How the search ended."""
@@ -197,7 +202,11 @@ class Study:
 
     def append_end(self, reason: Reason, message: str) -> None:
         """Why the tuner ends."""
-        self._append(StudyLine(end=End(reason=reason, message=message)))
+        self._append(StudyLine(end=End(reason=reason, message=message, spent_s=self.spent_s())))
+
+    def spent_s(self) -> float:
+        """Seconds that its tuners have run for, this one included; a killed one until its last whole run."""
+        return self._earlier_s + time.monotonic() - self._opened_s
 
     def runs_in(self, place: Place) -> list[Run]:
         """Those of one place, in order."""

@@ -23,7 +23,16 @@ from forebay.tune.study import FILE_NAME, Head, Objective, Study
 #: What a directory may have in which a study is begun: a submitted tuner, or one that was killed, left it.
 _LEFT_BEFORE_A_STUDY = {FILE_NAME, "submitted", "forebay.log"}
 #: What a study makes for its runs, and for its report.
-_MADE_BY_RUNS = ("runs", "work", "trace", "check.txt", "report.html", "comparison-*.html", FILE_NAME)
+_MADE_BY_RUNS = (
+    "runs",
+    "work",
+    "trace",
+    "inputs.json",
+    "check.txt",
+    "report.html",
+    "comparison-*.html",
+    FILE_NAME,
+)
 
 
 class TuneRequest(msgspec.Struct, kw_only=True):
@@ -139,6 +148,13 @@ def _check_same(study: Study, request: TuneRequest, script: JobScript) -> None:
         what = "has changed since" if head.script == str(script.path) else f"is not {head.script}"
         message = f"{study.directory}: this study is of another script: {script.path} {what}"
         raise TuneError(message, "--study DIR begins a new one; or remove the directory")
+    if head.inherited is not None and head.inherited != script.inherited:
+        name = min(dict(head.inherited.items() ^ script.inherited.items()))
+        was = _option_text(head.inherited.get(name))
+        message = (
+            f"{study.directory}: this study was begun with {name} {was}, not {script.inherited.get(name)}"
+        )
+        raise TuneError(message, f"set {name} in the environment as it was, or begin a new one: --study DIR")
     for name in _FIXED:
         asked, was = getattr(request, name), getattr(head, name)
         if asked is not None and asked != was:
@@ -162,6 +178,7 @@ def _head(request: TuneRequest, script: JobScript) -> Head:
     return Head(
         script=str(script.path),
         script_digest=script.digest,
+        inherited=script.inherited,
         started_unix_s=time.time(),
         host=platform.node(),
         seed=random.SystemRandom().randrange(1 << 31) if request.seed is None else request.seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -91,8 +92,9 @@ def _is_open(study: Study, place: Place, request: TuneRequest) -> bool:
 @contextmanager
 def _workplace(study: Study, job: JobScript, listener: Listener) -> Iterator[RunDirectory]:
     """The directory of runs. It goes at the end: what it has of the job's is large, and nobody's."""
-    workplace = RunDirectory(job.path.parent, study.directory, study.head.exclude)
-    workplace.prepare()
+    output = glob.escape(result.output_path(study).name)
+    workplace = RunDirectory(job.path.parent, study.directory, [*study.head.exclude, output])
+    workplace.prepare(is_begun=any(run.status != "failed" for run in study.runs))
     for warning in workplace.warnings():
         listener.notify(warning)
     try:
@@ -110,9 +112,9 @@ def _budget(study: Study, request: TuneRequest) -> Budget:
 
 
 def _clock(study: Study, job: JobScript, budget: Budget) -> Clock:
-    """Of the time that is left: runs of earlier tuners count, and whatever this one does."""
+    """Of the time that is left: all that earlier tuners did counts, and whatever this one does."""
     limit_s = budget.seconds_max(job.nodes)
-    return Clock(None if limit_s is None else max(0.0, limit_s - _job_s(study.runs)))
+    return Clock(None if limit_s is None else max(0.0, limit_s - max(study.spent_s(), _job_s(study.runs))))
 
 
 def _share(
@@ -131,7 +133,7 @@ def _share(
         runs = max(0, -(-together // len(places)) - len(own))
     left_s = clock.left_s()
     if left_s is not None:
-        left_s = max(0.0, (left_s + _job_s(earlier)) / len(places) - _job_s(own))
+        left_s = min(left_s, max(0.0, (left_s + _job_s(earlier)) / len(places) - _job_s(own)))
     is_extended = request.trials is not None or request.budget is not None
     return Share(runs=runs, clock=Clock(left_s), is_extended=is_extended)
 
@@ -156,7 +158,10 @@ def preview(request: TuneRequest, listener: Listener) -> list[Preview]:
     """
     job = script.read(request.script, study_setup.known_options(request))
     with study_setup.open_study(request, job) as study, _ending(study):
-        found = [_preview_storage(study, job, request, place, listener) for place in study.head.places]
+        try:
+            found = [_preview_storage(study, job, request, place, listener) for place in study.head.places]
+        except BudgetOver as over:
+            raise TuneError(str(over), "give a larger --budget") from over
         study.append_end("stopped", "only looked at what can be set")
     return found
 

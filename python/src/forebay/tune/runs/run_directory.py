@@ -8,11 +8,12 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
+from forebay.atomic_file import write_atomically
 from forebay.quantities import size
 from forebay.tune.errors import TuneError
 from forebay.tune.runs.tree_copy import (
@@ -33,6 +34,9 @@ COPIED_BYTES_MAX = 4 << 30
 ENTRIES_MAX = 100_000
 #: How many of the largest things are named where that is not done.
 NAMED_MAX = 3
+#: What was copied first, in the study's directory: path, size and time of modification.
+INPUTS = "inputs.json"
+_Signature = tuple[int, int]
 _UNFINISHED, _OLD = ".work-unfinished-", ".work-old-"
 
 
@@ -95,14 +99,18 @@ class RunDirectory:
             for name in links_out(self.source, self._originals)
         ]
 
-    def prepare(self) -> None:
+    def prepare(self, *, is_begun: bool = False) -> None:
         """Makes the copy. What an earlier tuner left goes, as far as no process of its still writes there.
 
-        Raises TuneError if it is too large, or something cannot be read; then nothing is left.
+        A study that is begun gets the entries that it had. Raises TuneError if one of them was changed, the
+        copy is too large, or something cannot be read; then nothing is left.
         """
         with _as_tune_error("is not copied", "leave it out with --exclude if the job does not need it"):
             found = entries(self.source, self._is_excluded)
             self._originals = dict(itertools.islice(found, ENTRIES_MAX + 1))
+            self._leave_out_own_output()
+            if is_begun:
+                self._keep_inputs()
             self._must_fit()
             self.study.mkdir(parents=True, exist_ok=True)
             self._retire_old_copy()
@@ -110,6 +118,8 @@ class RunDirectory:
             try:
                 self._copy(self._originals, unfinished)
                 unfinished.rename(self.directory)
+                signatures = {name: _signature(found) for name, found in self._originals.items()}
+                write_atomically(self.study / INPUTS, msgspec.json.encode(signatures))
             except BaseException:
                 remove(unfinished)
                 raise
@@ -133,6 +143,31 @@ class RunDirectory:
             self._must_be_as_copied(changed)
             self._copy(changed, self.directory)
             self._states.update(self._states_of(changed))
+
+    def _leave_out_own_output(self) -> None:
+        """The file that a scheduler keeps of what the tuner prints grows."""
+        own = set()
+        for descriptor in (1, 2):
+            with suppress(OSError):
+                found = os.fstat(descriptor)
+                own.add((found.st_dev, found.st_ino))
+        self._originals = {
+            name: one for name, one in self._originals.items() if (one.st_dev, one.st_ino) not in own
+        }
+
+    def _keep_inputs(self) -> None:
+        """Leaves out what is new since the study began. TuneError if something was changed or removed."""
+        try:
+            known = msgspec.json.decode((self.study / INPUTS).read_bytes(), type=dict[str, _Signature])
+        except (FileNotFoundError, msgspec.MsgspecError):  # a study of an earlier version
+            return
+        for name, was in known.items():
+            if name not in self._originals or _signature(self._originals[name]) != was:
+                raise TuneError(
+                    f"{self.source / name} was changed or removed since the study began, and runs need it",
+                    "--study DIR begins a new study",
+                )
+        self._originals = {name: self._originals[name] for name in known}
 
     def _is_excluded(self, name: str) -> bool:
         path = self.source / name
@@ -246,6 +281,11 @@ def _homes() -> set[Path]:
         return {Path.home(), Path.home().resolve()}
     except RuntimeError:
         return set()
+
+
+def _signature(found: os.stat_result) -> _Signature:
+    """A directory's time changes with each file in it."""
+    return (0, 0) if is_directory(found) else (found.st_size, found.st_mtime_ns)
 
 
 def _state(path: Path) -> _State:

@@ -125,7 +125,7 @@ class Runner:
     def _check(self) -> int:
         """The user's command, in the place of the job that has just run."""
         assert self.study.head.check is not None
-        limits_s = [one for one in (self._limit_s, self.clock.left_s()) if one is not None]
+        limits_s = [one for one in (self._limit_s, self.clock.for_run_s()) if one is not None]
         request = Request(
             run=0,
             command=["/bin/sh", "-c", self.study.head.check],
