@@ -1,5 +1,6 @@
 """Jobs that do what jobs should not do, and machines that are not as they should be."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -242,3 +243,13 @@ def test_unkillable_process_keeps_the_allocation(nobodys):
     finally:
         if written.exists():
             os.kill(int(written.read_text()), signal.SIGKILL)
+
+
+def test_account_names_a_missing_file_whose_name_is_no_text(job):
+    os.makedirs(os.fsencode(job.directory / "results") + b"/\xff")  # in the way
+    job.script("mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/$'\\xff'", DW, STAGE_OUT)
+    done = job.run("--json")
+    assert done.returncode == 123 and "is not recorded" not in done.stderr, done.stderr
+    assert json.loads(done.stdout)["exit_code"] == 123
+    assert job.command("clean", "--discard").returncode == 0
+    job.leaves_nothing()

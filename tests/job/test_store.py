@@ -224,3 +224,40 @@ def test_store_full_during_the_run_loses_no_written_data(job):
         assert (job.directory / "results" / "first").stat().st_size == 10 * MIB
         assert "the script asks for 64.00 MiB; the store has" in done.stderr
         job.leaves_nothing()
+
+
+#: As numpy.memmap("x", mode="r+")[:] += 1: each page is read before it is written.
+INCREMENT = """python3 - "$DW_JOB_STRIPED/out/x" <<'END'
+import mmap, os, sys
+with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+    mapped[:] = bytes(byte + 1 for byte in mapped[:])
+    mapped.flush()
+    os.fsync(file.fileno())
+END
+"""
+
+
+@pytest.mark.parametrize("size", [3, 9 << 20])
+@pytest.mark.parametrize("before", ["staged in", "drained"])
+def test_write_through_a_mapping_is_staged_out(memory, before, size):
+    results = memory.directory / "results"
+    stage_in = STAGE_OUT.replace("stage_out", "stage_in").replace("source=$DW_JOB_STRIPED/out", "source=%d/results")
+    stage_in = stage_in.replace("destination=%d/results", "destination=$DW_JOB_STRIPED/out")
+    if before == "staged in":
+        results.mkdir()
+        (results / "x").write_bytes(b"a" * size)
+        (results / "y").write_bytes(b"same")
+        if memory.user is not None:
+            for path in (results, results / "x", results / "y"):
+                os.chown(path, memory.user, memory.user)
+        memory.script(INCREMENT, DW, stage_in, STAGE_OUT)
+        done = memory.run("--json")
+    else:
+        made = f"mkdir out; head -c {size} /dev/zero | tr '\\0' a > out/x; printf same > out/y; '{memory.forebay}' drain wait"
+        memory.script(f"(cd $DW_JOB_STRIPED; {made}) > /dev/null\n{INCREMENT}", DW, STAGE_OUT)
+        done = memory.run("--json", "--drain", "*")
+    assert done.returncode == 0, done.stderr
+    assert (results / "x").read_bytes() == b"b" * size
+    staged = json.loads(done.stdout)["stage_out"]
+    assert (staged["files"], staged["bytes"]) == (2, size + 4) and staged["unchanged_files"] >= 1
+    memory.leaves_nothing()

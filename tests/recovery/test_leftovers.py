@@ -174,6 +174,18 @@ def test_clean_completes_a_killed_stage_out_and_removes_partial_files(any_store,
     job.leaves_nothing()
 
 
+def test_clean_leaves_no_partial_file_of_a_source_that_was_renamed(job):
+    model = job.directory.parent / "slow.toml"
+    model.write_text(MODEL)
+    killed_in_stage_out(job, ["--pfs-model", str(model)])
+    (allocation,) = job.allocations()
+    (allocation / "striped" / "out" / "x").rename(allocation / "striped" / "out" / "y")
+    done = job.command("clean")
+    assert done.returncode == 0, done.stderr
+    assert half_files(job.directory) == [] and (job.directory / "results" / "y").stat().st_size == 96 * MIB
+    job.leaves_nothing()
+
+
 @pytest.mark.parametrize("number", [INTERRUPT, KILL])
 def test_interrupted_clean_can_be_repeated(any_store, number):
     job = any_store
@@ -511,6 +523,33 @@ def test_journal_in_the_allocation_is_found_and_discard_lists_what_it_drops(smal
     job.leaves_nothing()
 
 
+@pytest.mark.parametrize("store", ["directory", "memory"])
+def test_mount_left_in_the_allocation_keeps_its_files(job, store):
+    if os.getuid() != 0:
+        pytest.skip("only root can mount")
+    if store == "memory":
+        job.in_memory()
+    victim = job.directory / "victim"
+    victim.mkdir()
+    (victim / "x").write_text("of others\n")
+    one_file = "#DW stage_out type=file source=$DW_JOB_STRIPED/r destination=%d/r"
+    job.script('cd $DW_JOB_STRIPED; echo result > r; mkdir m; mount --bind "$OLDPWD/victim" m', DW, one_file)
+    done = job.run()
+    assert done.returncode == 0 and (job.directory / "r").read_text() == "result\n", done.stderr
+    assert (victim / "x").read_text() == "of others\n"
+    if store == "directory":
+        (allocation,) = job.allocations()
+        said = f"cannot remove {allocation}: something is mounted at {allocation}/striped/m, unmount it first"
+        assert said in done.stderr, done.stderr
+        for words in (["clean"], ["clean", "--discard"]):
+            cleaned = job.command(*words)
+            assert cleaned.returncode == 1 and said in cleaned.stderr, cleaned.stderr
+        assert (victim / "x").exists() and (allocation / "striped" / "r").exists()
+        subprocess.run(["umount", allocation / "striped" / "m"], check=True)
+        assert job.command("clean").returncode == 0
+    job.leaves_nothing()
+
+
 def test_job_that_was_not_killed_is_not_called_killed(job):
     job.script("true", DW, "#DW stage_out type=file source=$DW_JOB_STRIPED/nothere destination=%d/result")
     assert job.run().returncode == 123
@@ -522,18 +561,24 @@ def test_job_that_was_not_killed_is_not_called_killed(job):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
-def test_results_are_not_staged_to_a_file_system_only_the_view_has(job):
+@pytest.mark.parametrize("asked", ["file", "list", "request"])
+def test_results_are_not_staged_to_a_file_system_only_the_view_has(build, job, asked):
     job.in_memory()
-    target = job.directory / "target"
+    target = job.directory.parent / "target"
     target.mkdir()
     mounted = ["mount", "--make-private", "-t", "tmpfs", "tmpfs", target]
     subprocess.run(mounted, check=True)
     try:
-        job.script(
-            'echo result > "$DW_JOB_STRIPED/a"; touch reached; exec sleep 300',
-            DW,
-            "#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=%d/target/a",
-        )
+        (job.directory / "list").write_text(f"$DW_JOB_STRIPED/a {target}/a\n")
+        lines = {
+            "file": "#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=%d/../target/a",
+            "list": "#DW stage_out type=list source=%d/list",
+        }
+        library, path = build / "lib" / "libdatawarp.so", "os.environ['DW_JOB_STRIPED'].encode() + b'a'"
+        call = f"ctypes.CDLL('{library}').dw_stage_file_out({path}, b'{target}/a', 1)"
+        request = f'python3 -c "import ctypes, os; assert {call} == 0"; ' if asked == "request" else ""
+        body = f'echo result > "$DW_JOB_STRIPED/a"; {request}touch reached; exec sleep 300'
+        job.script(body, DW, *([lines[asked]] if asked in lines else []))
         process = job.start()
         wait_until(lambda: (job.directory / "reached").exists())
         process.kill()
@@ -546,7 +591,7 @@ def test_results_are_not_staged_to_a_file_system_only_the_view_has(job):
             assert (target / "a").read_text() == "result\n"
         else:
             assert "was unmounted since the job began" in done.stderr, done.stderr
-            rescued = job.command("stage", "out", "--job", id, "a", "target/")
+            rescued = job.command("stage", "out", "--job", id, "a", f"{target}/")
             assert rescued.returncode == 0, rescued.stderr
             assert (target / "a").read_text() == "result\n"
             assert job.command("clean", id, "--discard").returncode == 0

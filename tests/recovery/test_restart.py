@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import uuid
@@ -16,7 +17,7 @@ import pytest
 
 from support.job import DW, KILL
 from support.persistent import CREATE
-from support.strace import has_ended
+from support.strace import has_ended, strace
 from support.users import make, reachable, started
 from support.waiting import wait_until
 from support.trees import named
@@ -97,12 +98,36 @@ def test_data_on_disk_are_reported_and_drained_after_a_restart(job, how):
     (left,) = machine.status()
     assert (left["state"], left["undrained"], left["processes"]) == ("left", True, [])
     assert (pathlib.Path(left["data"]) / "striped" / "out" / "it").exists()
-    assert "undrained" in machine.command("status").stdout
+    assert "not staged out" in machine.command("status").stdout
     done = machine.command("clean")
     assert done.returncode == 0, done.stderr
     assert (job.directory / "results" / "it").read_text() == "precious\n"
     assert named(job.directory, "*.part") == []
     job.leaves_nothing()
+
+
+def test_each_change_of_the_record_is_synced_before_the_job_goes_on(job):
+    """A power cut that loses what is not synced leaves the record as it was before the script."""
+    trace = job.directory.parent / "trace"
+    trace.touch()
+    trace.chmod(0o666)
+    job.script("true", DW, STAGE_OUT.replace("type=directory", "type=file"))
+    calls = [*strace(), "-f", "-y", "-s", "4096", "-qq", "-o", trace, "-e", "trace=fsync,execve,/^rename", job.forebay]
+    subprocess.run(
+        [*calls, "run", *job.where, "job.sh"],
+        cwd=job.directory, env=job.environment(), capture_output=True, user=job.user, group=job.user, extra_groups=[],
+    )  # fmt: skip
+    replaced = re.compile(rf'rename[^"]*"({job.state}/[^"/]*\.fresh)"')
+    seen = [line.split(maxsplit=1) for line in trace.read_text().splitlines()]
+    found = ((at, replaced.match(call)) for at, (_, call) in enumerate(seen))
+    changes = [(at, match[1]) for at, match in found if match and ".journal." not in match[1]]
+    next_calls = []
+    for at, file in changes:
+        assert [call for _, call in seen[:at] if call.startswith("fsync") and f"<{file}>" in call], seen[at]
+        after = [call for process, call in seen[at + 1 :] if process == seen[at][0]]
+        assert after[0].startswith("fsync") and f"<{job.state}>" in after[0], (seen[at], after[:2])
+        next_calls += after[1:2]
+    assert len(changes) >= 3 and any(call.startswith("execve") for call in next_calls), seen
 
 
 def test_data_in_memory_are_reported_lost_after_a_restart(job):

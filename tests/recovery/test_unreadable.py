@@ -9,6 +9,7 @@ import pytest
 
 from recovery.test_leftovers import BODY, STAGE_OUT, status
 from support.job import DW, KILL, finished
+from support.leftovers import killed_while_it_runs, when_the_job_has_ended
 from support.waiting import wait_until
 
 
@@ -87,3 +88,21 @@ def test_state_directory_below_a_file_holds_no_jobs(job):
         done = job.command(*arguments)
         assert done.returncode == 0, (arguments, done.stderr)
         assert "Not a directory" not in done.stderr, (arguments, done.stderr)
+
+
+def test_job_with_a_truncated_record_is_listed_and_forgotten_by_its_whole_id(job):
+    id = killed_while_it_runs(job)["job_id"]
+    (record,) = job.state.glob("*.json")
+    when_the_job_has_ended(job)
+    record.write_text("")
+    shown = job.command("status")
+    assert "nothing left behind" not in shown.stdout and f"forebay-{os.getuid()}-{id}" in shown.stderr
+    done = job.command("clean", id)
+    assert done.returncode == 1 and f"forebay clean --discard {id}" in done.stderr, done.stderr
+    assert job.command("clean", "--discard", id[:-2]).returncode == 1 and record.exists()
+    done = job.command("clean", "--discard", "--json", id)
+    assert done.returncode == 0 and "its allocation was not removed" in done.stderr, done.stderr
+    assert json.loads(done.stdout)["removed"] is False
+    (kept,) = job.allocations()
+    assert (kept / "striped" / "out" / "x").read_text() == "result\n" and job.leftovers() == []
+    subprocess.run(["rm", "-r", kept], check=True)

@@ -321,8 +321,9 @@ def test_files_written_into_a_kept_allocation_are_staged_out(job):
 def test_job_killed_in_its_stage_out_is_continued(job):
     job.script("mkdir $DW_JOB_STRIPED/out; for i in 1 2 3; do echo $i > $DW_JOB_STRIPED/out/$i; done", DW, STAGE_OUT)
     killed = 0
-    for call, number in (("fsync", 1), ("fsync", 2), ("rename", 5), ("pwrite64", 30)):
-        killed += kill_at_syscall(job, call, number, "run", *job.where, "job.sh", threads=True) is not None
+    results = job.directory / "results"
+    for call, number, path in (("fsync", 1, results), ("syncfs", 1, None), ("rename", 5, None), ("pwrite64", 30, None)):
+        killed += kill_at_syscall(job, call, number, "run", *job.where, "job.sh", threads=True, path=path) is not None
         assert job.command("clean", "--kill").returncode == 0
         job.leaves_nothing()
         subprocess.run(["rm", "-rf", job.directory / "results"], check=True)

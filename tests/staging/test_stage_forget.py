@@ -149,3 +149,11 @@ def test_stagings_can_outnumber_the_open_file_limit(job):
         told = subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
         assert told.returncode == 0, told.stderr
         assert [one["state"] for one in json.loads(told.stdout)] == ["done"] * 61
+
+
+def test_forget_leaves_no_partial_file_of_a_source_that_was_removed(job, tree):
+    id = killed(job)
+    shutil.rmtree(tree)
+    assert stage(job, "retry", id).returncode == 123
+    assert stage(job, "forget", id).returncode == 0
+    assert parts(job) == []

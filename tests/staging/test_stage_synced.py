@@ -5,11 +5,16 @@ import random
 import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
+from support import refusing_fuse
+
 from support.job import DW
 from support.strace import kill_at_syscall, kill_at_each_syscall, points, traced
+from support.waiting import wait_until
 from support.persistent import CREATE, STRIPED, USE, root
 from support.trees import (
     PIECE,
@@ -294,3 +299,35 @@ def test_stage_in_to_job_allocation_syncs_only_before_verification(job, source, 
     synced = ["fsync", "fsync", "fsync"] if kind == "few" else ["syncfs"]
     assert [call for call in calls[: calls.index("pread64")] if call != "pwrite64"] == synced
     assert "pwrite64" not in calls[calls.index("pread64") :]
+
+
+@pytest.mark.parametrize("kind", ["few"])
+def test_names_of_new_parents_are_synced(job, source):
+    lines, done = traced_calls(job, "fsync", "stage", "out", *WORDS, "in/small 0", "new/a/b/result")
+    assert done.returncode == 0, done.stderr
+    top = job.directory
+    synced = {name for _, name in below(top, lines)}
+    assert {str(top), str(top / "new"), str(top / "new/a"), str(top / "new/a/b")} <= synced
+
+
+@pytest.fixture
+def refusing(job):
+    """A directory whose server refuses data when a file is closed or synced."""
+    if os.getuid() != 0 or not os.path.exists("/dev/fuse"):
+        pytest.skip("only root can mount FUSE without a program")
+    mounted = job.directory / "refusing"
+    mounted.mkdir()
+    server = subprocess.Popen([sys.executable, refusing_fuse.__file__, mounted])
+    wait_until(lambda: os.path.ismount(mounted), process=server)
+    yield mounted
+    subprocess.run(["umount", "--lazy", mounted], check=True)
+    server.wait(timeout=60)
+
+
+@pytest.mark.parametrize("kind", ["few", "many", "leaf", "large"])
+def test_data_refused_at_close_are_not_delivered(job, source, refusing, kind):
+    done = stage(job, "out", "--threads", "2", "in", refusing / "out")
+    assert done.returncode == 123 and "quota" in done.stderr.lower(), done.stderr
+    (one,) = stage_list(job)
+    assert (one["placed_files"], one["missing_files"]) == (0, len(file_states(source)))
+    assert stage(job, "forget", one["id"]).returncode == 0

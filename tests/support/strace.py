@@ -56,9 +56,9 @@ def abandoned(job) -> None:
     time.sleep(2 * UNRECORDED_MS / 1000)
 
 
-def kill_at_syscall(job, call: str, number: int, *words, threads: bool = False) -> int | None:
+def kill_at_syscall(job, call: str, number: int, *words, threads: bool = False, path=None) -> int | None:
     """Runs forebay until its main thread, or any, makes that call for the n-th time; then its process, now killed."""
-    process = traced(job, call, f"signal=KILL:when={number}", *words, threads=threads)
+    process = traced(job, call, f"signal=KILL:when={number}", *words, threads=threads, path=path)
     return process.pid if process.wait(timeout=300) == -signal.SIGKILL else None
 
 

@@ -14,7 +14,7 @@ use forebay_host::process::{SignalGuard, command};
 use forebay_host::{files, system};
 use forebay_job::{Error, complete_profiles};
 use forebay_mover::{ALREADY_EXISTS, Failure, Number};
-use forebay_record::{RecordFile, records};
+use forebay_record::{RecordFile, id_of, records};
 use forebay_recovery as recovery;
 use forebay_recovery::{CleanOptions, JobState, remove_unrecorded};
 use forebay_scheduler::NodeLauncher;
@@ -65,7 +65,7 @@ pub struct CleanArguments {
 }
 
 /// One job in the output of `--json`.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub struct Cleaned<'a> {
     /// Forebay's id of the job.
     job_id: &'a str,
@@ -117,7 +117,7 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
         Ok(to) => to,
         Err(error) => return print_error(&format!("--to: {error}"), None, FAILED),
     };
-    let chosen = match chosen(arguments) {
+    let (chosen, unreadable) = match chosen(arguments) {
         Ok(chosen) => chosen,
         Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), FAILED),
     };
@@ -128,11 +128,15 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
     }
     let mut code = 0;
     for id in unknown {
-        code = print_error(
-            &format!("there is no job {id}"),
-            Some("forebay status lists them"),
-            FAILED,
-        );
+        let record = unreadable.iter().find(|record| id_of(record) == Some(id));
+        code = code.max(match record {
+            Some(record) => clean_unreadable(id, record, arguments),
+            None => print_error(
+                &format!("there is no job {id}"),
+                Some("forebay status lists them"),
+                FAILED,
+            ),
+        });
     }
     if arguments.to.is_some() && arguments.jobs.len() > 1 {
         let hint = Some("name one job: the files of several would meet there");
@@ -147,6 +151,31 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
         Some(recorded) => clean_one(recorded, to, arguments).max(code),
         None => code,
     }
+}
+
+/// Forgets a job whose record cannot be read, with `--discard`.
+fn clean_unreadable(id: &str, record: &Path, arguments: &CleanArguments) -> i32 {
+    let done = match arguments.discard {
+        true => {
+            recovery::forget_unreadable(record).map_err(|error| (error.to_string(), error.hint()))
+        }
+        false => Err((
+            format!("job {id}: its record {} cannot be read", files::printable(record)),
+            Some(format!("forebay clean --discard {id} forgets the job and leaves its allocation")),
+        )),
+    };
+    let code = match &done {
+        Ok(()) => {
+            print_status(&format!("job {id}: forgotten; its allocation was not removed"));
+            0
+        }
+        Err((error, hint)) => print_error(error, hint.as_deref(), FAILED),
+    };
+    if !arguments.json {
+        return code;
+    }
+    let error = done.err().map(|(error, _)| error);
+    print_json(&Cleaned { job_id: id, error, ..Cleaned::default() }, code)
 }
 
 /// The id of the job that the user means. What cannot be undone needs the whole id.
@@ -212,8 +241,8 @@ fn held(recorded: &RecordFile) -> Number {
     Number { files, bytes }
 }
 
-/// The named jobs; without names, all jobs with leftovers that may be removed.
-fn chosen(arguments: &CleanArguments) -> Result<Vec<RecordFile>, Error> {
+/// The named jobs, or all jobs with leftovers that may be removed; and the records that cannot be read.
+fn chosen(arguments: &CleanArguments) -> Result<(Vec<RecordFile>, Vec<PathBuf>), Error> {
     let records = records()?;
     warn_of_unreadable(&records);
     if arguments.jobs.is_empty() {
@@ -235,7 +264,7 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<RecordFile>, Error> {
             chosen.push(recorded);
         }
     }
-    Ok(chosen)
+    Ok((chosen, records.unreadable.into_iter().map(|(path, _)| path).collect()))
 }
 
 /// True if the job is cleaned without being named.

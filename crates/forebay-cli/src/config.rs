@@ -37,6 +37,8 @@ struct ShownFile {
     /// Whose file it is.
     kind: forebay_config::Layer,
     /// Its path.
+    #[serde(serialize_with = "forebay_host::files::lossy_path")]
+    #[schemars(with = "PathBuf")]
     path: PathBuf,
     /// Whether it exists.
     exists: bool,
@@ -52,6 +54,8 @@ struct ShownSetting {
     /// `default`, FILE:LINE, or the name of a variable.
     source: String,
     /// The file of the source.
+    #[serde(serialize_with = "forebay_host::files::lossy_option")]
+    #[schemars(with = "Option<PathBuf>")]
     file: Option<PathBuf>,
     /// The line in this file.
     line: Option<usize>,

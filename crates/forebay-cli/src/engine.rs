@@ -70,6 +70,8 @@ pub struct Bundled {
     /// Its version.
     version: String,
     /// The directory or archive.
+    #[serde(serialize_with = "forebay_host::files::lossy_path")]
+    #[schemars(with = "PathBuf")]
     output: PathBuf,
     /// The number of files in it, without its list.
     files: usize,

@@ -28,6 +28,8 @@ pub struct MachineFile {
     /// How its figures relate to the machine they were taken from.
     scale: String,
     /// The path of the machine file.
+    #[serde(serialize_with = "forebay_host::files::lossy_path")]
+    #[schemars(with = "PathBuf")]
     file: PathBuf,
 }
 

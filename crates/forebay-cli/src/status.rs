@@ -1,6 +1,7 @@
 //! `forebay status`: lists running jobs, leftovers of killed jobs and persistent allocations.
 //! Also warns of leftovers before a job starts. Never changes a record or removes a file.
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,8 +9,9 @@ use comfy_table::{Table, presets};
 use forebay_host::clock;
 use forebay_host::exit_codes::FAILED;
 use forebay_host::messages::counted;
-use forebay_record::{Phase, Records, records};
+use forebay_record::{Phase, Records, id_of, records};
 use forebay_recovery::{self as recovery, JobReport, JobState, report};
+use forebay_store::Allocation;
 use forebay_terminal::{print_error, print_hint, print_json, print_stdout, print_warning};
 use indicatif::{HumanBytes, HumanDuration};
 use schemars::JsonSchema;
@@ -38,8 +40,10 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         print_warning(&format!("persistent allocations cannot be listed: {error}"));
         Vec::new()
     });
+    let mut is_whole = true;
     let shown = records().map_err(recovery::Error::from).and_then(|records| {
         warn_of_unreadable(&records);
+        is_whole = records.unreadable.is_empty();
         records.found.iter().map(report).collect::<Result<Vec<_>, _>>()
     });
     let shown = match shown {
@@ -57,8 +61,11 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         let lines: Vec<_> = shown.iter().map(Line::Job).chain(persistent).collect();
         return print_json(&lines, 0);
     }
-    let mut text =
-        if shown.is_empty() { "no jobs, nothing left behind".to_owned() } else { table(&shown) };
+    let mut text = match (shown.is_empty(), is_whole) {
+        (true, true) => "no jobs, nothing left behind".to_owned(),
+        (true, false) => "no job whose record can be read".to_owned(),
+        (false, _) => table(&shown),
+    };
     if !persistent.is_empty() {
         text.push_str("\n\n");
         text.push_str(&persistent::table(&persistent));
@@ -141,6 +148,13 @@ fn state(job: &JobReport) -> String {
 pub fn warn_of_unreadable(records: &Records) {
     for (path, reason) in &records.unreadable {
         print_warning(&format!("cannot read {}: {reason}", path.display()));
+        if let Some(id) = id_of(path).filter(|id| !id.contains('.')) {
+            let directory = Allocation::root_in(Path::new(""), id);
+            let directory = directory.display();
+            print_hint(&format!(
+                "files of job {id} may be in {directory} of its store; forebay clean --discard {id} forgets the job"
+            ));
+        }
     }
 }
 

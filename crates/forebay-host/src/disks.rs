@@ -169,7 +169,7 @@ mod tests {
         }
 
         fn find(&self) -> Vec<NvmeDirectory> {
-            find(&mounts::parse(&self.mountinfo), &self.sysfs(), "ada")
+            find(&crate::files::mount_table::parse(&self.mountinfo), &self.sysfs(), "ada")
         }
 
         fn points(&self) -> Vec<PathBuf> {

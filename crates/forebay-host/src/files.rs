@@ -7,6 +7,7 @@ mod directory;
 mod errors;
 mod json;
 mod lock;
+pub(crate) mod mount_table;
 mod printable;
 mod project_quota;
 mod read;
@@ -32,7 +33,8 @@ pub use directory::Directory;
 pub use errors::{is_data_lost, is_full, is_loop, is_over_quota, with_path};
 pub use json::{read_json, read_own_json, to_json, write_json, write_json_as};
 pub use lock::{is_locked, lock, lock_or_create};
-pub use printable::{lossy, printable, printable_text};
+pub use mount_table::refuse_mounts_below;
+pub use printable::{lossy, lossy_option, lossy_path, lossy_paths, printable, printable_text};
 pub use project_quota::NoQuota;
 pub use read::{
     data_from, open_directory, open_source, open_to_read, read_bytes, read_link, read_lossy,
@@ -48,7 +50,7 @@ pub use status::{
     Identity, Kind, Status, identity_of, is_private_dir, kinds_in, names_in, status, status_of,
     status_of_name, tree_bytes, tree_bytes_within, tree_size,
 };
-pub use sync::{drop_page_cache, sync_directory, sync_file_system, sync_tree};
+pub use sync::{close, drop_page_cache, sync_directory, sync_file_system, sync_names, sync_tree};
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! Finds the type and the free space of file systems. Types are numbers as in statfs(2).
 //! Never takes an unknown type for a file system that only one machine mounts.
 
+use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -15,6 +16,7 @@ use crate::{Result, files, mounts, with_context};
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
 const ZFS_SUPER_MAGIC: i64 = 0x2fc1_2fc1;
 const BCACHEFS_SUPER_MAGIC: i64 = 0xca45_1a4e;
+const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
 const LUSTRE_SUPER_MAGIC: i64 = 0x0bd0_0bd0;
 
 /// File systems that only one machine mounts. On others, a lock may be invisible to other machines
@@ -85,9 +87,15 @@ pub fn is_of_kernel(path: &Path) -> Result<bool> {
     Ok(KERNEL_STATE.contains(&type_of_path(path)?))
 }
 
-/// Is `path` in memory (tmpfs or ramfs)?
+/// Is `path` in memory (tmpfs, ramfs or hugetlbfs)?
 pub fn is_in_memory(path: &Path) -> Result<bool> {
-    Ok([TMPFS_MAGIC, RAMFS_MAGIC].contains(&type_of_path(path)?))
+    Ok([TMPFS_MAGIC, RAMFS_MAGIC, libc::HUGETLBFS_MAGIC].contains(&type_of_path(path)?))
+}
+
+/// Is the open file on FUSE? The kernel passes syncfs(2) on to few of its servers.
+pub fn is_fuse(file: &File, path: &Path) -> Result<bool> {
+    let found = with_context(rustix::fs::fstatfs(file), "ask for the file system of", path)?;
+    Ok(type_of(found) == FUSE_SUPER_MAGIC)
 }
 
 /// Whether only this machine mounts the file system of `path`, so that all its users share locks.

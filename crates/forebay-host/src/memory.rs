@@ -149,7 +149,7 @@ mod tests {
         group(&top.join("slurm"), "1000", 900, stat);
         group(&job, "2000", 100, "");
         let mounts = mount("31 1 0:28 /", &top, "cgroup cgroup rw,memory");
-        let mounts = mounts::parse(&mounts);
+        let mounts = crate::files::mount_table::parse(&mounts);
         let groups = "5:cpu:/x\n4:memory:/slurm/job_1\n0::/\n";
         let expected = CgroupLimit { path: top.join("slurm"), limit_bytes: 1000, free_bytes: 500 };
         assert_eq!(tightest(groups, &mounts, TOTAL), Some(expected));
@@ -165,7 +165,8 @@ mod tests {
         group(&top.join("step"), "max", 10, "");
         let free = |root: &str, groups: &str| {
             let mounts = mount(&format!("31 1 0:28 {root}"), &top, "cgroup2 cgroup2 rw,nsdelegate");
-            tightest(groups, &mounts::parse(&mounts), TOTAL).map(|limit| limit.free_bytes)
+            tightest(groups, &crate::files::mount_table::parse(&mounts), TOTAL)
+                .map(|limit| limit.free_bytes)
         };
         assert_eq!(free("/docker/7", "0::/docker/7/step\n"), Some(3500));
         assert_eq!(free("/docker/7", "0::/docker/7\n"), Some(3500));
@@ -185,7 +186,8 @@ mod tests {
         std::fs::create_dir_all(second.join("a")).expect("mkdir"); // no controller, so no files
         let mounts = mount("31 1 0:28 /", &first, "cgroup cgroup rw,memory")
             + &mount("32 1 0:29 /", &second, "cgroup2 cgroup2 rw");
-        let found = tightest("4:memory:/a\n0::/a\n", &mounts::parse(&mounts), TOTAL);
+        let found =
+            tightest("4:memory:/a\n0::/a\n", &crate::files::mount_table::parse(&mounts), TOTAL);
         assert_eq!(found.map(|limit| limit.free_bytes), Some(150));
     }
 

@@ -223,6 +223,11 @@ pub fn detach(at: &Path) -> Result<()> {
     }
 }
 
+/// Detaches what the job mounted below a mount of the view. Only processes of the view see it.
+pub fn detach_below(at: &Path) -> Result<()> {
+    files::mount_table::mounts_below(at)?.iter().rev().try_for_each(|mounted| detach(mounted))
+}
+
 /// The creator of a user namespace has all capabilities in it. This process keeps only its earlier
 /// ones and SYS_ADMIN, to unmount. Its children get only the earlier ones.
 fn give_up_rights(before: CapabilitySet) -> Result<()> {

@@ -31,11 +31,11 @@ pub fn directories() -> Vec<PathBuf> {
     all.filter(|directory| !owned_by_other(directory)).collect()
 }
 
-/// Creates the state directories. Returns each directory or its error.
+/// Creates the state directories, so that they survive a power failure. Returns each directory or its error.
 pub fn create_directories() -> impl Iterator<Item = Result<PathBuf>> {
     let directories = directories().into_iter();
     let created = directories.map(|directory| {
-        files::make_directories(&directory, 0o700)?;
+        files::sync_names(&files::make_directories(&directory, 0o700)?)?;
         Ok(directory)
     });
     // Another user may have created it first.

@@ -40,6 +40,8 @@ pub struct Profiled {
     /// Exit code of `forebay profile`.
     pub exit_code: i32,
     /// The directory of its I/O profile; none if it could not be created.
+    #[serde(serialize_with = "forebay_host::files::lossy_option")]
+    #[schemars(with = "Option<PathBuf>")]
     pub profile: Option<PathBuf>,
 }
 

@@ -88,6 +88,8 @@ pub struct PlannedDrain {
     /// Copy only the file closed last.
     pub newest: bool,
     /// The destination; none: that of the `stage_out` lines.
+    #[serde(serialize_with = "forebay_host::files::lossy_option")]
+    #[schemars(with = "Option<PathBuf>")]
     pub to: Option<PathBuf>,
 }
 
@@ -95,8 +97,12 @@ pub struct PlannedDrain {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PlannedSpectral {
     /// `PERSIST_DIR`; none if the script sets it.
+    #[serde(serialize_with = "forebay_host::files::lossy_option")]
+    #[schemars(with = "Option<PathBuf>")]
     pub persist_dir: Option<PathBuf>,
     /// `PFS_DIR`; known if `PERSIST_DIR` is.
+    #[serde(serialize_with = "forebay_host::files::lossy_option")]
+    #[schemars(with = "Option<PathBuf>")]
     pub pfs_dir: Option<PathBuf>,
 }
 

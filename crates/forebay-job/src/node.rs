@@ -106,8 +106,8 @@ pub(crate) struct PlannedStageOut {
     journal: Journal,
     /// Taken by the run.
     findings: Cell<Findings>,
-    /// Drained files whose metadata differ.
-    drained_files: u64,
+    /// Drained files that the stage-out passes over.
+    drained: Number,
 }
 
 impl<'a> LocalNode<'a> {
@@ -212,9 +212,12 @@ impl Node for LocalNode<'_> {
         let should_continue = |_| self.stops.count() <= ignored;
         match self.stage_out_lines().plan(record, &should_continue) {
             Ok((journal, findings)) => {
-                let drained_files = self.drain.map_or(0, |drain| drain.mark_arrived(&journal));
+                let stops = &self.stops;
+                let should_continue = || stops.count() <= ignored;
+                let mark = |drain: &Drain| drain.mark_arrived(&journal, Some(&should_continue));
+                let drained = self.drain.map(mark).unwrap_or_default();
                 let findings = Cell::new(findings);
-                self.planned.replace(Some(PlannedStageOut { journal, findings, drained_files }));
+                self.planned.replace(Some(PlannedStageOut { journal, findings, drained }));
                 Ok(())
             }
             Err(error) => {
@@ -234,12 +237,13 @@ impl Node for LocalNode<'_> {
 
     fn stage_out(&self, ignored: IgnoredStops) -> StagingSummary {
         let planned = self.planned.borrow();
-        let Some(PlannedStageOut { journal, findings, drained_files }) = planned.as_ref() else {
+        let Some(PlannedStageOut { journal, findings, drained }) = planned.as_ref() else {
             return StagingSummary::default();
         };
         let mut staged = self.staging(Direction::Out).carry_out(journal, findings.take(), ignored);
-        staged.files += drained_files;
-        staged.unchanged_files += drained_files;
+        staged.files += drained.files;
+        staged.bytes += drained.bytes;
+        staged.unchanged_files += drained.files;
         if let Some(drain) = self.drain {
             drain.finish(Some(journal));
         }

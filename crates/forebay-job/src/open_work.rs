@@ -34,7 +34,7 @@ impl OpenWork for OpenStageOut<'_> {
         let looked = Journal::in_memory().and_then(|journal| {
             self.current().plan_in(&journal, &|_| should_continue())?;
             if let Some(drain) = self.drain {
-                drain.mark_arrived(&journal);
+                drain.mark_arrived(&journal, None);
             }
             forebay_mover::undelivered(&journal, should_continue, |missing| {
                 if !missing.is_unrecoverable {

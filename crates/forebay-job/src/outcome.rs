@@ -1,10 +1,10 @@
 //! The result of a job: the data for messages and `--json`.
 //! The fields are the keys of the JSON object. Bytes of a path that are not UTF-8 are replaced there.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use forebay_engine::{NodesSummary, StoreUsed};
 
@@ -25,7 +25,7 @@ pub struct Outcome {
     /// Forebay's id of the job.
     pub run_id: String,
     /// The path of the script, as the user gave it.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "forebay_host::files::lossy_path")]
     #[schemars(with = "PathBuf")]
     pub script: PathBuf,
     /// The allocation; none for a job without one.
@@ -58,7 +58,7 @@ pub struct Outcome {
     /// True if the stage-out failed, or is or may be incomplete.
     pub undelivered: bool,
     /// The kept allocation, because of `undelivered` or `--keep`.
-    #[serde(serialize_with = "lossy_option")]
+    #[serde(serialize_with = "forebay_host::files::lossy_option")]
     #[schemars(with = "Option<PathBuf>")]
     pub kept: Option<PathBuf>,
     /// Files that exist only in the allocation; none if everything is completed.
@@ -66,7 +66,7 @@ pub struct Outcome {
     /// What was done about the scheduler's deadline; none without one.
     pub deadline: Option<DeadlineAccount>,
     /// The directory of its I/O profile; none without one.
-    #[serde(serialize_with = "lossy_option")]
+    #[serde(serialize_with = "forebay_host::files::lossy_option")]
     #[schemars(with = "Option<PathBuf>")]
     pub profile: Option<PathBuf>,
     /// The first failed write of each file of the job, for lack of space or quota, or by an I/O error; oldest first.
@@ -77,17 +77,6 @@ pub struct Outcome {
     pub exit_code: i32,
     /// What the job wrote and no `stage_out` line names; none if that is not known.
     pub unnamed: Option<UnnamedFiles>,
-}
-
-/// Serializes a path; replaces what is not UTF-8, since JSON is text.
-fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&path.display())
-}
-
-#[allow(clippy::ref_option)] // serde passes the field by reference
-fn lossy_option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-    let text = path.as_ref().map(|path| path.to_string_lossy().into_owned());
-    text.serialize(serializer)
 }
 
 /// The exit code of `forebay run`: the job's status. If data were kept because of an incomplete

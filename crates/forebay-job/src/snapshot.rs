@@ -42,8 +42,9 @@ impl Snapshot {
     /// to be staged in again.
     ///
     /// # Errors
-    /// If something cannot be removed or created.
+    /// If something is mounted in the allocation, or cannot be removed or created.
     pub(crate) fn revert(&self) -> Result<BTreeSet<PathBuf>, Error> {
+        files::refuse_mounts_below(&self.root)?;
         let mut gone: BTreeSet<_> = self.found.keys().cloned().collect();
         let mut open = vec![self.root.clone()];
         while let Some(directory) = open.pop() {

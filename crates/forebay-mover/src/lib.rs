@@ -15,6 +15,7 @@ mod stop;
 
 pub use bandwidth_limit::BandwidthLimit;
 pub use copy::cleanup::{discard_partial, remove_partial_files, remove_parts_in};
+pub use copy::content::has_checksum;
 pub use copy::context::CopyEvent;
 pub use copy::directories::refused_link;
 pub use copy::remote::serve_remote;

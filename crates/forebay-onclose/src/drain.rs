@@ -14,7 +14,7 @@ mod spec;
 mod speed;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use forebay_cluster::NodeHandle;
@@ -24,7 +24,7 @@ use forebay_host::close_watch::{CloseEvent, CloseWatcher, WatchHandle};
 use forebay_host::messages::Messages;
 use forebay_host::process::StopRequests;
 use forebay_host::{priority, threads};
-use forebay_mover::{Failure, Journal, Verify};
+use forebay_mover::{Failure, Journal, Number, Verify};
 use forebay_store::Allocation;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -32,7 +32,7 @@ use crate::Error;
 use crate::other_nodes::OtherNodes;
 use crate::versions::Version;
 use control::Control;
-use copying::{Copying, ImpreciseCopy, finish_directories};
+use copying::{Copying, TimelessCopies, finish_directories};
 use forebay_record::{DrainTarget, RecordFile, TargetLog, WriteFailures, tag};
 use forebay_staging::StagingSummary;
 use queue::{CopyOutcome, Queue};
@@ -87,7 +87,7 @@ pub struct Drain<'a> {
     rules: Mutex<Rules>,
     queue: Mutex<Queue>,
     queue_changed: Condvar,
-    imprecise: Mutex<Vec<ImpreciseCopy>>,
+    timeless: Mutex<TimelessCopies>,
     speed: Mutex<Speed>,
     /// Held while directories are created at a destination.
     mkdir_lock: Mutex<()>,
@@ -111,7 +111,7 @@ impl<'a> Drain<'a> {
             queue: Mutex::new(Queue::new(rules.newest_flags())),
             rules: Mutex::new(rules),
             queue_changed: Condvar::new(),
-            imprecise: Mutex::default(),
+            timeless: Mutex::default(),
             speed: Mutex::default(),
             mkdir_lock: Mutex::default(),
             began: clock::now(),
@@ -385,7 +385,7 @@ impl<'a> Drain<'a> {
         let cancelled = || self.stops.count() > 0 && has_ended();
         let copying = Copying {
             target_log: (target_log, self.job.messages),
-            imprecise: &self.imprecise,
+            timeless: &self.timeless,
             mkdir_lock: &self.mkdir_lock,
             tag: tag(self.job.id, number),
             verify: self.job.verify,
@@ -403,17 +403,36 @@ impl<'a> Drain<'a> {
         self.speed.lock().bytes_per_s(clock::now())
     }
 
-    /// Marks copies in the journal of the stage-out whose times the file system rounded. Returns
-    /// the number of marked files.
-    pub fn mark_arrived(&self, journal: &Journal) -> u64 {
-        let mut marked = 0;
-        for copy in &*self.imprecise.lock() {
-            match copy.mark_arrived(journal) {
-                Ok(is_marked) => marked += u64::from(is_marked),
-                Err(error) => self.job.messages.explain(&error.to_string()), // copied again
+    /// Marks unchanged copies in the journal of the stage-out, which could not tell it by their times. Reads sources in
+    /// memory only if `should_continue` is given, until it returns false. Returns the marked files.
+    pub fn mark_arrived(
+        &self,
+        journal: &Journal,
+        should_continue: Option<&(dyn Fn() -> bool + Sync)>,
+    ) -> Number {
+        let copies = self.timeless.lock();
+        let all: Vec<_> = copies.iter().collect();
+        let next = AtomicUsize::new(0);
+        let unchanged = Mutex::new(Vec::new());
+        let look = || {
+            while let Some((target, copy)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if copy.is_unchanged(target, should_continue.map(|ask| ask as &dyn Fn() -> bool)) {
+                    unchanged.lock().push((target.as_path(), &copy.closed.status));
+                }
             }
-        }
-        marked
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..WORKERS.min(all.len()) {
+                threads::spawn_scoped(scope, look).ok(); // this thread looks, too
+            }
+            look();
+        });
+        let marked = journal.mark_delivered(unchanged.into_inner().into_iter());
+        // What is not marked is compared or copied again.
+        marked.unwrap_or_else(|error| {
+            self.job.messages.explain(&error.to_string());
+            Number::default()
+        })
     }
 
     /// Reports what was drained so far.

@@ -21,7 +21,8 @@ pub use pending::{
     PendingList, PendingStageOut, Selection, clear_pending, has_pending, load_pending,
 };
 pub use record::{
-    PendingUpdate, PersistentUse, Phase, Record, RecordFile, Records, records, reserved_bytes,
+    PendingUpdate, PersistentUse, Phase, Record, RecordFile, Records, id_of, records,
+    reserved_bytes,
 };
 pub use staging::{DrainTarget, StagingOptions};
 pub use target_log::{TargetLog, tag};

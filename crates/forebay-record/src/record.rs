@@ -1,5 +1,5 @@
 //! The record of a job: one JSON file in the user's state directory. It lists what the job holds
-//! and what is pending, for the process that continues after a kill.
+//! and what is pending, for the process that continues after a kill. Each change survives a power failure.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ impl PendingUpdate {
     /// Replaces the record when `process` starts, before its exec.
     ///
     /// # Errors
-    /// If a path or an argument contains a zero byte.
+    /// If a path or an argument contains a zero byte, or the state directory cannot be opened.
     pub fn commit_on_exec(&self, process: &mut Command) -> forebay_host::Result<()> {
         process::rename_before_exec(process, &self.temporary, &self.path)
     }
@@ -287,6 +287,7 @@ impl RecordFile {
             PendingUpdate { temporary: here.join(self.temporary()), path: here.join(&self.path) };
         let mut file = files::open_to_write(&prepared.temporary)?;
         files::with_path(file.write_all(&text), "write", &prepared.temporary)?;
+        files::with_path(file.sync_all(), "sync", &prepared.temporary)?;
         Ok(prepared)
     }
 
@@ -355,11 +356,13 @@ impl RecordFile {
         // Into the file that is locked; nobody else writes the state directory.
         let mut file = files::open_to_write(&temporary)?;
         let written = files::with_path(file.write_all(&text), "write", &temporary)
+            .and_then(|()| files::with_path(file.sync_all(), "sync", &temporary))
             .and_then(|()| files::rename(&temporary, &self.path));
         if written.is_err() {
             files::remove_if_present(&temporary).ok(); // the caller gets the first error
         }
         written?;
+        files::sync_directory(files::parent_of(&self.path))?;
         self.lock = next.or(self.lock.take());
         Ok(())
     }
@@ -379,6 +382,12 @@ pub struct Records {
     pub unreadable: Vec<(PathBuf, String)>,
     /// Temporary files of records: being written, or left by a killed job.
     pub begun: Vec<PathBuf>,
+}
+
+/// The job's id in the name of a record: `ID-PID@HOST.json`.
+#[must_use]
+pub fn id_of(record: &Path) -> Option<&str> {
+    record.file_name()?.to_str()?.split('-').next()
 }
 
 /// Reads all records.

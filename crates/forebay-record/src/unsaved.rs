@@ -23,8 +23,12 @@ pub struct UnsavedFiles {
     /// Their bytes, as far as known.
     pub bytes: u64,
     /// The path of the complete list, also if it could not be written.
+    #[serde(serialize_with = "forebay_host::files::lossy_path")]
+    #[schemars(with = "PathBuf")]
     pub list: PathBuf,
     /// The paths of the first files.
+    #[serde(serialize_with = "forebay_host::files::lossy_paths")]
+    #[schemars(with = "Vec<PathBuf>")]
     pub first: Vec<PathBuf>,
 }
 

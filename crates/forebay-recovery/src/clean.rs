@@ -129,11 +129,8 @@ pub fn clean(
         }
         JobState::Orphaned { .. } | JobState::AllocationLost | JobState::Unreachable => {}
     }
-    let outside = Outside::of_destinations(destinations(&job.record, how))?;
+    let outside = Outside::new()?;
     let (now, is_inside) = enter_view(&job, now, how)?;
-    if is_inside {
-        outside.check()?;
-    }
     let is_lost = now == JobState::AllocationLost;
     if is_lost {
         forget_lost_files(&mut job)?;
@@ -143,7 +140,8 @@ pub fn clean(
     if let (true, Some(nodes)) = (drains, how.nodes_of(&job.record)) {
         make_readable(&nodes, reporter)?;
     }
-    let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
+    let outside = is_inside.then_some(&outside);
+    let drained = drains.then(|| drain(&job, outside, how, caught, reporter));
     let stage_out = drained.transpose()?;
     let cleaned = CleanSummary { stage_out, results_lost: job.record.results_lost && !how.discard };
     let is_incomplete = |staged: &StagingSummary| !staged.failures.is_empty();
@@ -187,13 +185,6 @@ fn forget_lost_files(job: &mut RecordFile) -> Result<(), Error> {
         record.stage_out.retain(|stage| !is_lost(stage));
         record.drain_to.clear();
     })?)
-}
-
-/// Where files of the job are to go.
-fn destinations(record: &Record, how: &CleanOptions) -> Vec<PathBuf> {
-    let staged = record.stage_out.iter().map(|stage| PathBuf::from(&stage.pfs_path));
-    let drained = record.drain_to.iter().map(|drain| drain.to.clone());
-    staged.chain(drained).filter(|_| how.to.is_none()).chain(how.to.clone()).collect()
 }
 
 fn end_processes(record: &Record, found: &[i32], how: &CleanOptions) -> Result<(), Error> {
@@ -241,15 +232,16 @@ fn enter_view(
     }
 }
 
+/// Stages out. `outside` is given in the view.
 fn drain(
     job: &RecordFile,
-    is_inside: bool,
+    outside: Option<&Outside>,
     how: &CleanOptions,
     caught: SignalGuard,
     reporter: &dyn StagingProgress,
 ) -> Result<StagingSummary, Error> {
     let record = &job.record;
-    if record.keeper.is_some() && !is_inside {
+    if record.keeper.is_some() && outside.is_none() {
         // The destinations may be paths that existed only in the view.
         return Err(Error::ViewIsGone(job.data().unwrap_or_default()));
     }
@@ -285,6 +277,7 @@ fn drain(
         (Some(_), _) => return Err(Error::NothingToRescue(record.id.clone())),
         (None, _) => (stage_out.plan(job, should_continue)?, keep_changed_files),
     };
+    outside.map_or(Ok(()), |outside| outside.check(journal.destinations()?))?;
     let staging = Staging {
         direction: Direction::Out,
         tag: &record.id,

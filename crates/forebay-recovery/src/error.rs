@@ -60,8 +60,9 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Host(error) if error.is_not_found() => "check the path",
-            Self::Host(_) => return None,
+            Self::Host(error) | Self::Store(forebay_store::Error::Host(error)) => {
+                return error.hint().map(str::to_owned);
+            }
             Self::Mover(error) => return error.hint(),
             Self::Store(error) => return Some(error.hint()),
             Self::Record(error) => return error.hint(),

@@ -5,6 +5,7 @@ mod clean;
 mod error;
 mod report;
 mod state;
+mod unreadable;
 mod unrecorded;
 mod view_targets;
 
@@ -12,4 +13,5 @@ pub use clean::{CleanOptions, CleanSummary, clean};
 pub use error::Error;
 pub use report::{JobReport, JobsByNode, Undrained, report, undrained_by_node};
 pub use state::{JobState, state};
+pub use unreadable::forget_unreadable;
 pub use unrecorded::{is_unrecorded, remove_unrecorded};

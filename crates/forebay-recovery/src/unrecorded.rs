@@ -2,11 +2,11 @@
 //! Removes only empty directories of this user and temporary files of records.
 //! Assumes that the clocks of machines with the same state directory differ by less than two seconds.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use forebay_host::files::{self, Kind};
 use forebay_host::{clock, users};
-use forebay_record::{RANDOM_MAX, Records};
+use forebay_record::{RANDOM_MAX, Records, id_of};
 
 use crate::error::{Error, ignore_not_found};
 
@@ -56,9 +56,4 @@ pub fn is_unrecorded(id: &str, records: &Records) -> bool {
     old && made != u128::MAX
         && !records.found.iter().any(|job| job.record.id == id)
         && !records.unreadable.iter().any(|(path, _)| recorded(path))
-}
-
-/// The job's id in the file name of a record.
-fn id_of(record: &Path) -> Option<&str> {
-    record.file_name()?.to_str()?.split('-').next()
 }

@@ -165,9 +165,13 @@ impl Allocation {
 
     /// Removes the allocation and its content. A mounted allocation is emptied first, because views
     /// of nested jobs may still hold it.
+    ///
+    /// # Errors
+    /// If something cannot be removed. Nothing is removed if something is mounted below a directory.
     pub fn free(self) -> Result<(), Error> {
         let freed = if self.mounted {
-            let emptied = files::empty_directory(&self.root);
+            let emptied = namespace::detach_below(&self.root)
+                .and_then(|()| files::empty_directory(&self.root));
             namespace::detach(&self.root).and(emptied)
         } else {
             files::remove_tree(&self.root)

@@ -360,7 +360,6 @@ fn fill(root: &Path, wanted: &NewAllocation) -> Result<DirectoryLock, Error> {
     let record = root.join(RECORD);
     files::write_json_as(&record, &root.join("allocation.fresh"), &wanted.about, 0o644)?;
     files::set_mode(root, 0o755)?;
-    files::sync_tree(&record)?;
     files::sync_directory(root)?;
     Ok(held)
 }

@@ -47,6 +47,8 @@ pub struct Measured {
     #[serde(skip)]
     pub staged_bytes: u64,
     /// The record of its I/O, of the last run of each way.
+    #[serde(serialize_with = "forebay_host::files::lossy_option")]
+    #[schemars(with = "Option<PathBuf>")]
     pub profile: Option<PathBuf>,
 }
 

@@ -45,6 +45,8 @@ pub struct ListedEngine {
     /// The name for `--engine` or, with a file, for `--profile`.
     name: String,
     /// The file of the profile; null for an engine.
+    #[serde(serialize_with = "forebay_host::files::lossy_option")]
+    #[schemars(with = "Option<PathBuf>")]
     profile: Option<PathBuf>,
     /// What it is.
     about: String,

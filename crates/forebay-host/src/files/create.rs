@@ -1,6 +1,6 @@
 //! Creates files, directories and links, and opens files for writing. The umask limits each mode.
 //! Assumes one writer for each temporary file of `write_atomically`.
-//! Never syncs: a caller that needs a file after a power failure syncs it.
+//! Only [`write_atomically_as`] syncs: a caller that needs another file after a power failure syncs it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::attributes::set_mode_of;
 use super::rename::rename;
+use super::resolve::parent_of;
+use super::sync::sync_directory;
 use crate::{Result, with_context};
 
 /// Creates a symbolic link.
@@ -96,16 +98,21 @@ pub fn write_atomically(path: &Path, fresh: &Path, content: &[u8]) -> Result<()>
     write_with(path, fresh, content, |_| Ok(()))
 }
 
-/// As [`write_atomically`], with this mode, whatever the umask.
+/// As [`write_atomically`], with this mode, whatever the umask; the file survives a power failure.
 pub fn write_atomically_as(path: &Path, fresh: &Path, content: &[u8], mode: u32) -> Result<()> {
-    write_with(path, fresh, content, |file| set_mode_of(file, fresh, mode))
+    let finish = |file: &File| {
+        set_mode_of(file, fresh, mode)?;
+        with_context(file.sync_all(), "sync", fresh)
+    };
+    write_with(path, fresh, content, finish)?;
+    sync_directory(parent_of(path))
 }
 
 fn write_with(
     path: &Path,
     fresh: &Path,
     content: &[u8],
-    set_mode: impl FnOnce(&File) -> Result<()>,
+    finish: impl FnOnce(&File) -> Result<()>,
 ) -> Result<()> {
     let mut file = match make_file(fresh, 0o666) {
         Err(error) if error.already_exists() => {
@@ -115,7 +122,7 @@ fn write_with(
         made => made?,
     };
     let written = with_context(file.write_all(content), "write", fresh)
-        .and_then(|()| set_mode(&file))
+        .and_then(|()| finish(&file))
         .and_then(|()| rename(fresh, path));
     if written.is_err() {
         fs::remove_file(fresh).ok(); // the caller gets the first error

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Uid};
 use rustix::io::Errno;
 
+use super::mount_table::refuse_mounts_below;
 use super::status::{BLOCK_BYTES, Identity, Kind, Status, identity};
 use crate::{Result, with_context};
 
@@ -146,16 +147,17 @@ impl Directory {
     }
 
     /// Removes all that is in it, as root, also what users closed to all others. Root takes each directory from its user
-    /// before it looks into it, so no user changes any more what root walks through. Links are not followed, and what is
-    /// mounted in the tree is an error. Root needs the capabilities `CAP_CHOWN` and `CAP_DAC_READ_SEARCH`, and Linux 5.6.
+    /// before it looks into it, so no user changes any more what root walks through. Links are not followed. Root needs
+    /// the capabilities `CAP_CHOWN` and `CAP_DAC_READ_SEARCH`, and Linux 5.6.
     pub fn clear_as_root(&self) -> Result<()> {
         with_context(take(&self.opened), "remove", &self.path)?;
         self.clear_all(true)
     }
 
     /// A tree may be deeper than the stack and the table of open files allow: what is below [`LEVELS_MAX`] is moved up
-    /// first.
+    /// first. Nothing is removed if something is mounted in the tree; what is mounted later stays, and is an error.
     fn clear_all(&self, takes: bool) -> Result<()> {
+        refuse_mounts_below(&self.path)?;
         let removal = Removal { top: self, moved: Cell::new(0), takes };
         loop {
             let moved = removal.moved.get();
@@ -219,14 +221,17 @@ impl Directory {
     }
 
     fn open_to_remove(&self, name: &OsStr, removal: &Removal) -> rustix::io::Result<OwnedFd> {
-        if !removal.takes {
-            return self.openat(name);
-        }
         let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let inside = ResolveFlags::BENEATH | ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
         // A user may have mounted FUSE here: nothing of it is asked.
-        let opened = rustix::fs::openat2(&self.opened, name, how, Mode::empty(), inside)?;
-        take(&opened)?;
+        let opened = match rustix::fs::openat2(&self.opened, name, how, Mode::empty(), inside) {
+            // Before Linux 5.6, and where a container does not know the call.
+            Err(Errno::NOSYS | Errno::PERM) if !removal.takes => self.openat(name)?,
+            opened => opened?,
+        };
+        if removal.takes {
+            take(&opened)?;
+        }
         Ok(opened)
     }
 
@@ -367,13 +372,19 @@ mod tests {
         assert_eq!(files::read_to_string(&outside.join("file")).expect("there"), "x");
         let status = directory.status().expect("status");
         assert_eq!((status.owner, status.mode), (0, 0o700));
-        // Another file system, which need not be one that a user mounted.
+    }
+
+    #[test]
+    fn mount_in_the_tree_is_an_error_and_not_entered() {
         let root = Directory::open(Path::new("/")).expect("opened");
-        let removal = Removal { top: &root, moved: Cell::new(0), takes: true };
-        assert_eq!(
-            root.open_to_remove(OsStr::new("proc"), &removal).expect_err("a mount"),
-            Errno::XDEV
-        );
+        for takes in [false, true] {
+            let removal = Removal { top: &root, moved: Cell::new(0), takes };
+            let opened = root.open_to_remove(OsStr::new("proc"), &removal);
+            assert_eq!(opened.expect_err("a mount"), Errno::XDEV);
+        }
+        let refused = refuse_mounts_below(Path::new("/")).expect_err("mounts").to_string();
+        assert!(refused.starts_with("cannot remove /: something is mounted at /"), "{refused}");
+        refuse_mounts_below(Path::new("/proc/self/fd")).expect("no mounts");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub fn write_json(path: &Path, fresh: &Path, value: &impl Serialize) -> Result<(
     write_atomically(path, fresh, &to_json(path, value)?)
 }
 
-/// As [`write_json`], with this mode, whatever the umask.
+/// As [`write_json`], with this mode, whatever the umask; the file survives a power failure.
 pub fn write_json_as(path: &Path, fresh: &Path, value: &impl Serialize, mode: u32) -> Result<()> {
     write_atomically_as(path, fresh, &to_json(path, value)?, mode)
 }

@@ -1,7 +1,9 @@
 //! Paths as a message shows them.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, Serializer};
 
 /// The path with its control characters as escapes: in a name, which anybody may choose, they could rewrite what a terminal
 /// shows, or look like another message.
@@ -16,6 +18,25 @@ pub fn printable(path: &Path) -> String {
 /// The text for JSON and command lines. Replaces bytes that are not UTF-8.
 pub fn lossy(words: impl AsRef<OsStr>) -> String {
     words.as_ref().to_string_lossy().into_owned()
+}
+
+/// Serializes a path as [`lossy`] text.
+pub fn lossy_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+/// As [`lossy_path`].
+#[allow(clippy::ref_option)] // serde passes the field by reference
+pub fn lossy_option<S: Serializer>(
+    path: &Option<PathBuf>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(lossy).serialize(serializer)
+}
+
+/// As [`lossy_path`].
+pub fn lossy_paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(lossy))
 }
 
 fn escaped(letter: char) -> String {

@@ -1,11 +1,13 @@
 //! Syncs files and directories, so that written data survive a power failure.
 
 use std::fs::File;
-use std::path::Path;
+use std::io;
+use std::os::fd::IntoRawFd;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::Advice;
 
-use super::{Kind, names_in, open_directory, open_source, status_of_name};
+use super::{Kind, names_in, open_directory, open_source, parent_of, status_of_name};
 use crate::{Result, with_context};
 
 /// Syncs the names in a directory. If the directory is not readable, it cannot be opened, and the
@@ -18,6 +20,15 @@ pub fn sync_directory(path: &Path) -> Result<()> {
         }
         opened => with_context(opened?.sync_all(), "sync", path),
     }
+}
+
+/// Syncs the names of new directories in their parents.
+pub fn sync_names(made: &[PathBuf]) -> Result<()> {
+    let parents = made.iter().map(|path| match parent_of(path) {
+        here if here.as_os_str().is_empty() => Path::new("."),
+        parent => parent,
+    });
+    parents.into_iter().try_for_each(sync_directory)
 }
 
 /// Syncs a file or a directory tree. A missing path is no error.
@@ -36,6 +47,16 @@ pub fn sync_tree(path: &Path) -> Result<()> {
         Kind::File => with_context(open_source(path, false)?.sync_all(), "sync", path),
         Kind::Link | Kind::Other => Ok(()),
     }
+}
+
+/// Closes a written file. Network file systems and FUSE may send the data only now, and report here what fails.
+pub fn close(file: File, path: &Path) -> Result<()> {
+    // SAFETY: the descriptor is this file's, and nobody uses it after this.
+    let closed = match unsafe { libc::close(file.into_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    };
+    with_context(closed, "close", path)
 }
 
 /// Syncs the file system of an open file.

@@ -1,4 +1,5 @@
 //! Renames a file in a new process just before it becomes its program: a kill of the parent cannot separate the two.
+//! The new name survives a power failure; the caller syncs the file.
 //! Assumes that all options of the command are set before, without `env_clear` and `arg0`, which it cannot see.
 //! Allocates nothing in the new process.
 
@@ -10,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Result, with_context};
+use crate::{Result, files, with_context};
 
 /// The default search path of execvp(3).
 const USUAL: &str = "/bin:/usr/bin";
@@ -20,15 +21,17 @@ const USUAL: &str = "/bin:/usr/bin";
 /// unknown format with a shell.
 ///
 /// # Errors
-/// If a path or an argument contains a zero byte.
+/// If a path or an argument contains a zero byte, or the directory of the file cannot be opened.
 pub fn rename_before_exec(command: &mut Command, from: &Path, to: &Path) -> Result<()> {
+    let directory = files::open_directory(files::parent_of(to), true)?;
     let (from, to) = (c_string(from.as_os_str())?, c_string(to.as_os_str())?);
     let program = Program::of(command)?;
     let act = move || {
         rustix::fs::rename(from.as_c_str(), to.as_c_str())?;
+        rustix::fs::fsync(&directory)?;
         Err(program.become_it())
     };
-    // SAFETY: rename(2) and execve(2) are safe after fork(2) in a process with threads:
+    // SAFETY: rename(2), fsync(2) and execve(2) are safe after fork(2) in a process with threads:
     // signal-safety(7). The closure allocates nothing.
     unsafe { command.pre_exec(act) };
     Ok(())

@@ -103,6 +103,22 @@ pub(crate) fn reset_and_discard(
     journal.reset_in_progress()
 }
 
+/// Removes the partial files and directories of what the last plan does not have any more, and then its rows.
+pub(crate) fn remove_outdated(journal: &Journal, tag: &str) -> Result<(), Error> {
+    let outdated = journal.outdated_targets()?;
+    if outdated.is_empty() {
+        return Ok(()); // each outdated directory has such a file
+    }
+    let parts =
+        outdated.into_iter().map(|(id, target)| files::remove_file(&temporary(&target, tag, id)));
+    let trees = partial_directories(journal, tag, Unfinished::Outdated)?.into_iter();
+    let trees = trees.map(|(_, _, filled)| files::remove_tree(&filled));
+    for error in parts.chain(trees).filter_map(Result::err).filter(|error| !error.is_absent()) {
+        journal.add_note(&not_removed(&error), 1, &error.path)?;
+    }
+    journal.delete_outdated()
+}
+
 /// Turns the files in partial directories of a killed run into partial files of this run. Files
 /// that cannot be renamed are copied again.
 pub(crate) fn salvage_staged(journal: &Journal, tag: &str) -> Result<(), Error> {

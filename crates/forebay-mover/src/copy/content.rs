@@ -9,9 +9,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use forebay_host::files;
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::copy::blocks::Ends;
+use crate::copy::blocks::{BLOCK_BYTES, Ends, is_sparse};
 use crate::copy::context::{CopyContext, CopyEvent};
 use crate::model::item::Item;
 use crate::model::options::Verify;
@@ -81,29 +81,11 @@ impl CopyContext<'_> {
         range: Range<u64>,
         block: &mut [u8],
     ) -> Result<Option<u64>, Reason> {
-        let mut checksum = Xxh3::new();
-        let mut done_to = range.start;
-        while let Some(data) =
-            next_data(ends.source, &ends.item.source, ends.is_sparse, done_to..range.end)?
-        {
-            checksum.update(&data.start.to_le_bytes());
-            done_to = data.end;
-            let mut at = data.start;
-            while at < data.end {
-                self.check_stopped()?;
-                let wanted = usize::try_from(data.end - at)
-                    .map_or(block.len(), |left| left.min(block.len()));
-                let read = read_up_to(ends.target, &mut block[..wanted], at);
-                let read = files::with_path(read, "read", &ends.item.target)?;
-                if read == 0 {
-                    return Ok(None);
-                }
-                checksum.update(&block[..read]);
-                at += read as u64;
-                (self.on)(CopyEvent::Reread(read as u64));
-            }
-        }
-        Ok(Some(checksum.digest()))
+        let source = (ends.source, ends.item.source.as_path(), ends.is_sparse);
+        checksum_of_data(source, (ends.target, &ends.item.target), range, block, &|read| {
+            (self.on)(CopyEvent::Reread(read));
+            self.check_stopped()
+        })
     }
 
     /// Do source and destination have the same content?
@@ -129,6 +111,55 @@ impl CopyContext<'_> {
             at += read as u64;
         }
     }
+}
+
+/// Has the file this checksum, which [`Journal::checksum`](crate::Journal::checksum) had after a copy in one piece? No,
+/// if `should_continue` returns false.
+///
+/// # Errors
+/// Fails if the file cannot be read.
+pub fn has_checksum(
+    path: &Path,
+    checksum: u64,
+    should_continue: &dyn Fn() -> bool,
+) -> Result<bool, Reason> {
+    let file = files::open_source(path, false)?;
+    let status = files::status_of(&file, path)?;
+    let on_read = |_| if should_continue() { Ok(()) } else { Err(Reason::stopped()) };
+    let (source, block) = ((&file, path, is_sparse(&status)), &mut vec![0; BLOCK_BYTES]);
+    let found = checksum_of_data(source, (&file, path), 0..status.size_bytes, block, &on_read)?;
+    // A large file has the checksum of the checksums of its pieces.
+    Ok(found.is_some_and(|found| found == checksum || xxh3_64(&found.to_le_bytes()) == checksum))
+}
+
+/// As [`CopyContext::checksum_of`]. Calls `on_read` with the bytes of each read.
+fn checksum_of_data(
+    (source, source_path, is_sparse): (&File, &Path, bool),
+    (target, target_path): (&dyn FileExt, &Path),
+    range: Range<u64>,
+    block: &mut [u8],
+    on_read: &dyn Fn(u64) -> Result<(), Reason>,
+) -> Result<Option<u64>, Reason> {
+    let mut checksum = Xxh3::new();
+    let mut done_to = range.start;
+    while let Some(data) = next_data(source, source_path, is_sparse, done_to..range.end)? {
+        checksum.update(&data.start.to_le_bytes());
+        done_to = data.end;
+        let mut at = data.start;
+        while at < data.end {
+            let wanted =
+                usize::try_from(data.end - at).map_or(block.len(), |left| left.min(block.len()));
+            let read = read_up_to(target, &mut block[..wanted], at);
+            let read = files::with_path(read, "read", target_path)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            checksum.update(&block[..read]);
+            at += read as u64;
+            on_read(read as u64)?;
+        }
+    }
+    Ok(Some(checksum.digest()))
 }
 
 /// Reads until `bytes` is full or the file ends: a short read would misalign later blocks.

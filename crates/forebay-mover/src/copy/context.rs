@@ -19,6 +19,7 @@ use crate::model::item::Item;
 use crate::model::options::Options;
 use crate::model::partial_names::not_removed;
 use crate::model::reason::Reason;
+use crate::model::version::MemoryDevices;
 use crate::ownership::Owner;
 use crate::stop::Stop;
 
@@ -48,6 +49,7 @@ pub(crate) struct CopyContext<'a> {
     pub(crate) owner: Owner,
     pub(crate) directories: DirectoryStates,
     pub(crate) striping: Striping,
+    pub(crate) memory: MemoryDevices,
     pub(crate) batch_files: u64,
     queue: Mutex<Queue>,
     pub(crate) queued: Condvar,
@@ -111,6 +113,7 @@ impl<'a> CopyContext<'a> {
             directories: DirectoryStates::default(),
             batch_files: BATCH_FILES_MIN,
             striping: Striping::default(),
+            memory: MemoryDevices::default(),
             queue: Mutex::default(),
             queued: Condvar::new(),
             notes: Mutex::default(),
@@ -160,10 +163,12 @@ impl CopyContext<'_> {
         (self.on)(CopyEvent::File);
     }
 
+    /// Records the failure and removes what an earlier run left of the file.
     pub(crate) fn record_failed(&self, item: &Item, reason: Reason) -> Result<(), Error> {
         if reason.is_stop {
             return Ok(()); // the state stays as it is
         }
+        self.drop_part(item);
         self.journal.record_failed(item.id, &reason)
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use forebay_host::files::{Identity, Kind, Status, parent_of};
-use forebay_host::{files, users};
+use forebay_host::{files, filesystem, users};
 
 use crate::copy::context::CopyContext;
 use crate::copy::exposed::{AncestorDirectories, directory_replaced, identity, identity_of_made};
@@ -204,7 +204,7 @@ pub(crate) fn create_one(target: &Path) -> Result<bool, Reason> {
     let made = match files::make_directory(target, FILLED) {
         Err(error) if error.is_not_found() => {
             if let Some(parent) = target.parent() {
-                files::make_directories(parent, 0o777)?;
+                files::sync_names(&files::make_directories(parent, 0o777)?)?;
             }
             files::make_directory(target, FILLED)
         }
@@ -247,7 +247,7 @@ impl CopyContext<'_> {
                     Err(reason) => self.journal.record_directory_failed(directory.id, &reason)?,
                 }
             }
-            // One sync for all: trees seldom cross file systems, and the names are synced already.
+            // One sync for all: trees seldom cross file systems, and the names are synced already. On FUSE, each is synced.
             if let Some((target, path)) = synced.filter(|_| self.options.syncs())
                 && let Err(error) = files::sync_file_system(&target, &path)
             {
@@ -271,6 +271,10 @@ impl CopyContext<'_> {
         let status = files::status_of(&source, &directory.source)?;
         let paths = (directory.source.as_path(), directory.target.as_path());
         self.copy_metadata(&source, &target, paths, &status)?;
+        if self.options.syncs() && filesystem::is_fuse(&target, &directory.target)? {
+            files::with_path(target.sync_all(), "sync", &directory.target)?;
+            files::sync_directory(parent_of(&directory.target))?;
+        }
         Ok(target)
     }
 }

@@ -1,12 +1,14 @@
 //! Syncs files one by one, or a whole batch by file system.
 //! Assumes that all files of a directory are on one file system. A sync of a file system also waits for the data of
-//! other processes, so a small batch never does that.
+//! other processes, so a small batch never does that; nor does a batch on FUSE, whose servers get no such call.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, parent_of};
+use forebay_host::filesystem;
 
 use crate::model::item::{Item, LINK};
 use crate::model::leaf_size::GROUP_SYNC_MIN;
@@ -26,8 +28,9 @@ pub(crate) struct CopiedFile {
 pub(crate) enum Syncing {
     Not,
     Each,
-    /// One open file or directory by device, and the directories whose file system is known.
-    Together(BTreeMap<u64, File>, BTreeSet<i64>),
+    /// One open file or directory by device, and the directories whose file system is known: whether it is FUSE, whose
+    /// files are synced one by one.
+    Together(BTreeMap<u64, File>, BTreeMap<i64, bool>),
 }
 
 impl Syncing {
@@ -35,23 +38,36 @@ impl Syncing {
         match (is_durable, files < GROUP_SYNC_MIN) {
             (false, _) => Self::Not,
             (true, true) => Self::Each,
-            (true, false) => Self::Together(BTreeMap::new(), BTreeSet::new()),
+            (true, false) => Self::Together(BTreeMap::new(), BTreeMap::new()),
         }
     }
 
-    /// Registers or syncs a written file.
+    /// Registers or syncs a written file, and closes it.
     pub(crate) fn written(&mut self, item: &Item, file: File) -> Result<(), Reason> {
         match self {
             Self::Not => {}
             Self::Each => files::with_path(file.sync_all(), "sync", &item.target)?,
-            Self::Together(file_systems, known) => {
-                if known.insert(item.directory) {
-                    let status = files::status_of(&file, &item.target)?;
-                    file_systems.entry(status.device).or_insert(file);
+            Self::Together(file_systems, known) => match known.get(&item.directory) {
+                Some(true) => files::with_path(file.sync_all(), "sync", &item.target)?,
+                Some(false) => {}
+                None if filesystem::is_fuse(&file, &item.target)? => {
+                    files::with_path(file.sync_all(), "sync", &item.target)?;
+                    known.insert(item.directory, true);
                 }
-            }
+                None => {
+                    let status = files::status_of(&file, &item.target)?;
+                    known.insert(item.directory, false);
+                    if let Entry::Vacant(vacant) = file_systems.entry(status.device) {
+                        vacant.insert(files::with_path(
+                            file.try_clone(),
+                            "open again",
+                            &item.target,
+                        )?);
+                    }
+                }
+            },
         }
-        Ok(())
+        Ok(files::close(file, &item.target)?)
     }
 
     /// Registers or syncs an unchanged file or link. The program that wrote it may not have synced it.
@@ -59,7 +75,7 @@ impl Syncing {
         let is_known = match self {
             Self::Not => true,
             Self::Each => item.kind == LINK,
-            Self::Together(_, known) => known.contains(&item.directory),
+            Self::Together(_, known) => known.get(&item.directory) == Some(&false),
         };
         if is_known {
             return Ok(());
@@ -70,17 +86,17 @@ impl Syncing {
 
     /// Makes new names in these directories survive a power failure, if they are not synced yet.
     pub(crate) fn finish<'a>(&self, targets: impl Iterator<Item = &'a Path>) -> Result<(), Reason> {
-        match self {
-            Self::Not => {}
-            Self::Together(file_systems, _) => self::sync(file_systems)?,
-            Self::Each => {
-                let directories: BTreeSet<_> = targets.filter_map(Path::parent).collect();
-                for directory in directories {
-                    files::sync_directory(directory)?;
-                }
+        let syncs_each = match self {
+            Self::Not => false,
+            Self::Each => true,
+            Self::Together(file_systems, known) => {
+                self::sync(file_systems)?;
+                known.values().any(|is_fuse| *is_fuse)
             }
-        }
-        Ok(())
+        };
+        let directories: BTreeSet<_> =
+            targets.filter(|_| syncs_each).filter_map(Path::parent).collect();
+        Ok(directories.into_iter().try_for_each(files::sync_directory)?)
     }
 }
 

@@ -85,11 +85,13 @@ impl CopyContext<'_> {
             (self.on)(CopyEvent::Skipped(status.size_bytes));
             return Ok(None);
         }
-        self.check_before_copy(item)?;
+        self.check_may_replace(item)?;
         let temporary = temporary(&item.target, &self.options.tag, item.id);
         let mut checksums: BTreeMap<_, _> =
             self.journal.pieces(item.id, &status)?.into_iter().collect();
-        let left = (!checksums.is_empty()).then(|| open_part(&temporary, &status).ok());
+        let is_in_memory = self.memory.has(&item.source, &status);
+        let left =
+            (!checksums.is_empty() && !is_in_memory).then(|| open_part(&temporary, &status).ok());
         let left = left.flatten().filter(|file| {
             files::status_of(file, &temporary)
                 .is_ok_and(|part| part.size_bytes == status.size_bytes)
@@ -251,6 +253,8 @@ impl CopyContext<'_> {
         if self.options.syncs() {
             files::with_path(target.sync_all(), "sync", &item.target)?;
         }
+        let again = files::with_path(target.try_clone(), "open again", &item.target)?;
+        files::close(again, &item.target)?;
         let mut whole = Xxh3::new();
         for checksum in copying.checksums().values() {
             whole.update(&checksum.to_le_bytes());

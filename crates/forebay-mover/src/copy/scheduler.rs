@@ -1,7 +1,7 @@
 //! Runs a journal: starts threads and gives them small files in batches and large ones in pieces.
 //! Holds the lock of the journal meanwhile. If no thread can be started, the calling thread copies.
 
-use crate::copy::cleanup::{reset_and_discard, salvage_staged};
+use crate::copy::cleanup::{remove_outdated, reset_and_discard, salvage_staged};
 use crate::copy::recheck::requeue_missing_targets;
 use crate::status::shortages::shortages;
 use crate::status::throughput::mark_start;
@@ -11,7 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use forebay_host::files::DIRECT_BYTES;
-use forebay_host::{files, system, threads};
+use forebay_host::{files, filesystem, system, threads};
 
 use parking_lot::RwLock;
 
@@ -87,6 +87,7 @@ pub fn carry_out(
     let has_checksums = options.verify != Verify::Off;
     let cut = format!("{} {} {has_checksums}", system::boot_id()?, options.piece_bytes);
     journal.drop_stale_pieces(&cut)?;
+    remove_outdated(journal, &options.tag)?;
     let Findings { already_present, incomplete } = findings;
     if already_present.is_none() {
         salvage_staged(journal, &options.tag)?;
@@ -166,15 +167,18 @@ impl CopyContext<'_> {
         let Some(present) = present else {
             return Ok(());
         };
-        let sync = |directory: &PathBuf| {
+        // On FUSE, files are synced one by one.
+        let sync = |directory: &PathBuf| -> forebay_host::Result<bool> {
             let opened = files::open_to_read(directory)?;
-            files::sync_file_system(&opened, directory)
+            files::sync_file_system(&opened, directory)?;
+            Ok(!filesystem::is_fuse(&opened, directory)?)
         };
         let mut file_systems = present.file_systems.values();
         // If a sync fails, the files are checked one by one and report the error.
         let is_wanted = !self.options.checksum
             && !self.is_stopped()
-            && (!self.options.syncs() || file_systems.all(|directory| sync(directory).is_ok()));
+            && (!self.options.syncs()
+                || file_systems.all(|directory| sync(directory).unwrap_or(false)));
         let mut others = Vec::new();
         for (directory, stamp) in &present.directories {
             if !is_wanted || self.is_stopped() {

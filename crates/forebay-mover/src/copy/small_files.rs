@@ -228,7 +228,7 @@ impl CopyContext<'_> {
             (self.on)(CopyEvent::Skipped(status.size_bytes));
             return Ok((None, None, status.size_bytes));
         }
-        self.check_before_copy(item)?;
+        self.check_may_replace(item)?;
         let temporary = part_of(item, &self.options.tag);
         // With `Verify::End`, a copied but unverified leftover has no checksum here: copy it again.
         let far_enough = match self.options.verify {
@@ -236,6 +236,7 @@ impl CopyContext<'_> {
             Verify::Copy | Verify::Off => State::Copied,
         };
         if item.state >= far_enough
+            && !self.memory.has(&item.source, &status)
             && is_whole(&temporary, &status)
             && self.is_as_copied(item, &temporary, status.size_bytes, block)?
         {
@@ -320,7 +321,7 @@ impl CopyContext<'_> {
         let status = files::status_of_name(&item.source)?; // before there is a leftover
         match files::make_link(&leads_to, &temporary) {
             Err(error) if error.is_not_found() && item.filled.is_none() => {
-                files::make_directories(parent_of(&temporary), 0o777)?;
+                self.make_parents(&temporary)?;
                 files::make_link(&leads_to, &temporary)?;
             }
             Err(error) if error.already_exists() => {

@@ -1,6 +1,6 @@
 //! The destination of one file: whether it is unchanged, its partial file, its final name.
 //! Never replaces a directory, nor a file that `keep_changed` protects. Without `checksum`, a file with the size and
-//! modification time of its source counts as unchanged.
+//! modification time of its source counts as unchanged, unless one of them is in memory: then the contents decide.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -41,13 +41,8 @@ impl CopyContext<'_> {
         renamed
     }
 
-    /// Checks that the target may be replaced, before anything is copied for it.
-    pub(crate) fn check_before_copy(&self, item: &Item) -> Result<(), Reason> {
-        self.check_may_replace(item).inspect_err(|_| self.drop_part(item))
-    }
-
     /// Checks that the target is not one of those that [`KeepChanged`] keeps.
-    fn check_may_replace(&self, item: &Item) -> Result<(), Reason> {
+    pub(crate) fn check_may_replace(&self, item: &Item) -> Result<(), Reason> {
         let Some(KeepChanged { after_unix_ms, newer_only }) = self.options.keep_changed else {
             return Ok(());
         };
@@ -120,7 +115,11 @@ impl CopyContext<'_> {
         } else {
             files::status_of_name(&item.source)?
         };
-        if status.kind != Kind::File || status.size_bytes == 0 || !is_same(&existing, &status) {
+        if status.kind != Kind::File
+            || status.size_bytes == 0
+            || !is_same(&existing, &status)
+            || self.compares_contents(item, &existing, &status)
+        {
             return Ok(None);
         }
         check_not_itself(item, &existing, &status)?;
@@ -141,12 +140,15 @@ impl CopyContext<'_> {
         let Some(existing) = target_status(&item.target)? else {
             return Ok(false);
         };
-        if !is_same(&existing, status)
-            || (self.options.checksum && !self.has_same_content(source, item, block)?)
-        {
+        if !is_same(&existing, status) {
             return Ok(false);
         }
         check_not_itself(item, &existing, status)?;
+        if self.compares_contents(item, &existing, status)
+            && !self.has_same_content(source, item, block)?
+        {
+            return Ok(false);
+        }
         if self.options.checksum {
             self.repair_extended_attributes(source, item)?;
         }
@@ -154,11 +156,26 @@ impl CopyContext<'_> {
         Ok(true)
     }
 
+    fn compares_contents(&self, item: &Item, existing: &Status, status: &Status) -> bool {
+        self.options.checksum
+            || self.memory.has(&item.source, status)
+            || self.memory.has(&item.target, existing)
+    }
+
+    /// Creates the directories above a file, and makes their names survive a power failure.
+    pub(crate) fn make_parents(&self, temporary: &Path) -> Result<(), Reason> {
+        let made = files::make_directories(parent_of(temporary), 0o777)?;
+        if self.options.syncs() {
+            files::sync_names(&made)?;
+        }
+        Ok(())
+    }
+
     /// Creates a partial file. An existing one is a leftover of a killed run.
     pub(crate) fn make_part(&self, temporary: &Path, mode: u32) -> Result<File, Reason> {
         match files::make_file(temporary, mode) {
             Err(error) if error.is_not_found() => {
-                files::make_directories(parent_of(temporary), 0o777)?;
+                self.make_parents(temporary)?;
             }
             Err(error) if error.already_exists() => files::remove_file(temporary)?,
             made => return Ok(made?),
@@ -166,7 +183,7 @@ impl CopyContext<'_> {
         Ok(files::make_file(temporary, mode)?)
     }
 
-    /// Removes the leftover partial file of an item whose destination is complete.
+    /// Removes the leftover partial file of an item whose destination is complete, or that failed.
     pub(crate) fn drop_part(&self, item: &Item) {
         if item.state == State::Planned {
             return; // it was not begun

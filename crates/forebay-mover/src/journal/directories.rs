@@ -19,6 +19,8 @@ pub(crate) enum Unfinished {
     Any,
     /// Only those with unfinished or failed files. The query is fast: the user waits for the stop.
     InProgress,
+    /// Those that are not in the last plan.
+    Outdated,
 }
 
 impl Journal {
@@ -62,6 +64,7 @@ impl Journal {
     pub(crate) fn unfinished_trees(&self, which: Unfinished) -> Result<Vec<(i64, PathBuf)>, Error> {
         let which = match which {
             Unfinished::Any => format!("state <> {PLACED}"),
+            Unfinished::Outdated => format!("generation < {}", self.generation()?),
             Unfinished::InProgress => format!(
                 "state IN ({COPYING}, {FAILED}) AND id IN (SELECT directory FROM entry \
                  WHERE state BETWEEN {COPYING} AND {VERIFIED} OR state = {FAILED})"

@@ -87,14 +87,35 @@ impl Journal {
 
     /// Files that can have a partial file: number and target.
     pub(crate) fn targets_in_progress(&self) -> Result<Vec<(i64, PathBuf)>, Error> {
+        self.targets(&format!("e.state BETWEEN {COPYING} AND {VERIFIED}"))
+    }
+
+    /// Files that can have a partial file and are not in the last plan: number and target.
+    pub(crate) fn outdated_targets(&self) -> Result<Vec<(i64, PathBuf)>, Error> {
+        self.targets(&format!("e.generation < {}", self.generation()?))
+    }
+
+    fn targets(&self, which: &str) -> Result<Vec<(i64, PathBuf)>, Error> {
         self.with(|connection| {
             let mut statement = connection.prepare(&format!(
-                "SELECT e.id, d.target, e.name FROM entry e JOIN directory d ON d.id = e.directory \
-                 WHERE e.state BETWEEN {COPYING} AND {VERIFIED}",
+                "SELECT e.id, d.target, e.name FROM entry e JOIN directory d ON d.id = e.directory WHERE {which}",
             ))?;
             let rows = statement
                 .query_map([], |row| Ok((row.get(0)?, path_at(row, 1)?.join(path_at(row, 2)?))))?;
             rows.collect()
+        })
+    }
+
+    /// Deletes the files and directories that are not in the last plan.
+    pub(crate) fn delete_outdated(&self) -> Result<(), Error> {
+        let generation = self.generation()?;
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for table in ["entry", "directory"] {
+                let delete = format!("DELETE FROM {table} WHERE generation < ?");
+                change.execute(&delete, [generation])?;
+            }
+            change.commit()
         })
     }
 

@@ -1,17 +1,16 @@
 //! Inserts and updates the rows of a plan.
 //! Assumes that a directory comes before its files. Never plans two sources for one destination: rejects the second.
 
-use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use forebay_host::files::{Kind, Status};
-use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{OptionalExtension, ToSql, Transaction, TransactionBehavior, params};
 
 use crate::error::Error;
 use crate::journal::columns::{
-    COPIED, FAILED, PLACED, PLANNED, bytes, path_at, path_of, sql_integer,
+    COPIED, COPYING, FAILED, PLACED, PLANNED, VERIFIED, bytes, path_at, path_of, sql_integer,
 };
 use crate::journal::database::Journal;
 use crate::journal::destinations::refuse;
@@ -19,7 +18,7 @@ use crate::journal::row_sums::SUM_OF_NEW_ENTRY;
 use crate::model::failure::Failure;
 use crate::model::item::{FILE, LINK};
 use crate::model::scan_entry::ScanEntry;
-use crate::model::version::{Stamp, modified_ns};
+use crate::model::version::{MemoryDevices, Stamp, modified_ns};
 
 impl Journal {
     /// Writes rows of a plan in one transaction. Appends the number of each directory and of its
@@ -31,6 +30,7 @@ impl Journal {
         rows: &'a [ScanEntry],
     ) -> Result<Vec<(i64, &'a Path, Stamp)>, Error> {
         let mut compared = Vec::new();
+        let memory = MemoryDevices::default();
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for row in rows {
@@ -41,7 +41,7 @@ impl Journal {
                         compared.extend(existing.map(|stamp| (numbers.0, target.as_path(), stamp)));
                     }
                     ScanEntry::Entry { directory, .. } => {
-                        write_entry(&change, generation, written[*directory], row)?;
+                        write_entry(&change, generation, written[*directory], row, &memory)?;
                     }
                     ScanEntry::Refusal(failure) => refuse(&change, failure, false)?,
                 }
@@ -84,12 +84,14 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Keeps the state of unchanged entries that are copied or in progress. Failed ones become planned.
+/// Keeps the state of unchanged entries that are copied or in progress. Changed ones in progress may have a partial file,
+/// and all others become planned. `?11`: the source is in memory, so nobody knows whether it is unchanged.
 fn update() -> String {
     format!(
         "UPDATE entry SET \
          state = CASE WHEN state < {FAILED} AND directory = ?1 AND source_name IS ?4 AND kind = ?5 \
-         AND size_bytes = ?7 AND modified_ns = ?8 AND inode = ?9 THEN state ELSE ?10 END, \
+         AND size_bytes = ?7 AND modified_ns = ?8 AND inode = ?9 AND NOT ?11 THEN state \
+         WHEN state BETWEEN {COPYING} AND {VERIFIED} THEN {COPYING} ELSE ?10 END, \
          directory = ?1, source_name = ?4, kind = ?5, generation = ?6, size_bytes = ?7, modified_ns = ?8, inode = ?9, \
          link_of = NULL, reason = NULL, remedy = NULL \
          WHERE place = ?2 AND name = ?3 AND (generation < ?6 OR (directory = ?1 AND source_name IS ?4)) RETURNING id"
@@ -101,13 +103,14 @@ fn write_entry(
     generation: i64,
     (directory, place): (i64, i64),
     row: &ScanEntry,
+    memory: &MemoryDevices,
 ) -> rusqlite::Result<()> {
     let ScanEntry::Entry { name, source_name, status, is_there, .. } = row else {
         return Ok(());
     };
     if status.kind == Kind::Other {
         let reason = "it is a fifo, socket or device, which cannot be staged";
-        let path = source_path(change, directory, source_name.as_ref().unwrap_or(name))?;
+        let path = source_path(change, directory, source_name.as_ref().unwrap_or(name).as_bytes())?;
         let failure =
             Failure { errno: Some(libc::EINVAL), ..Failure::new(path, reason.to_owned()) };
         return refuse(change, &failure, false);
@@ -115,7 +118,7 @@ fn write_entry(
     let kind = if status.kind == Kind::Link { LINK } else { FILE };
     let source_name = source_name.as_ref().map(|name| name.as_bytes());
     let state = if *is_there { COPIED } else { PLANNED };
-    let values = params![
+    let values: &[&dyn ToSql] = params![
         directory,
         place,
         name.as_bytes(),
@@ -134,8 +137,11 @@ fn write_entry(
         }
         return Ok(());
     }
+    let source = source_path(change, directory, source_name.unwrap_or(name.as_bytes()))?;
+    let is_in_memory = kind == FILE && memory.has(&source, status);
     let mut set = change.prepare_cached(&update())?;
-    let id: Option<i64> = set.query_row(values, |row| row.get(0)).optional()?;
+    let values: Vec<_> = values.iter().copied().chain([&is_in_memory as &dyn ToSql]).collect();
+    let id: Option<i64> = set.query_row(&*values, |row| row.get(0)).optional()?;
     let Some(id) = id else {
         return refuse_second(change, directory, place, row);
     };
@@ -163,7 +169,7 @@ fn refuse_second(
     let (target, other) =
         (forebay_host::files::printable(&target), forebay_host::files::printable(&other));
     let failure = Failure {
-        path: source_path(change, directory, source_name.as_ref().unwrap_or(name))?,
+        path: source_path(change, directory, source_name.as_ref().unwrap_or(name).as_bytes())?,
         reason: format!("it would go to {target}, where {other} goes already"),
         remedy: Some("give one of them another destination".to_owned()),
         errno: Some(libc::EEXIST),
@@ -186,8 +192,8 @@ fn write_link(change: &Transaction, id: i64, status: &Status) -> rusqlite::Resul
     set.execute(file).map(drop)
 }
 
-fn source_path(change: &Transaction, directory: i64, name: &OsString) -> rusqlite::Result<PathBuf> {
+fn source_path(change: &Transaction, directory: i64, name: &[u8]) -> rusqlite::Result<PathBuf> {
     let query = "SELECT source FROM directory WHERE id = ?";
     let source: Vec<u8> = change.query_row(query, [directory], |row| row.get(0))?;
-    Ok(path_of(&source).join(name))
+    Ok(path_of(&source).join(path_of(name)))
 }

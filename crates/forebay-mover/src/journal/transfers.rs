@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::{OptionalExtension, TransactionBehavior, params};
 
 use crate::error::Error;
-use crate::journal::columns::{bytes, path_at};
+use crate::journal::columns::{COPYING, VERIFIED, bytes, path_at};
 use crate::journal::database::Journal;
 use crate::journal::destinations::refuse;
 use crate::model::failure::Failure;
@@ -64,13 +64,18 @@ impl Journal {
         })
     }
 
-    /// Ends a plan and deletes the rows that it does not contain.
+    /// Ends a plan and deletes the rows that it does not contain. Those that may have a partial file stay for the run,
+    /// which removes both.
     pub(crate) fn end_plan(&self) -> Result<(), Error> {
         let generation = self.generation()?;
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            for table in ["entry", "directory", "transfer"] {
-                let delete = format!("DELETE FROM {table} WHERE generation < ?");
+            for (table, and) in [
+                ("entry", format!("AND state NOT BETWEEN {COPYING} AND {VERIFIED}")),
+                ("directory", "AND id NOT IN (SELECT directory FROM entry)".to_owned()),
+                ("transfer", String::new()),
+            ] {
+                let delete = format!("DELETE FROM {table} WHERE generation < ? {and}");
                 change.execute(&delete, [generation])?;
             }
             change.execute("DELETE FROM meta WHERE name = 'planning'", [])?;

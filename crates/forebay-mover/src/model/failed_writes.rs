@@ -44,8 +44,12 @@ impl FailedWrites {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct IncompleteFile {
     /// The file in the source.
+    #[serde(serialize_with = "forebay_host::files::lossy_path")]
+    #[schemars(with = "PathBuf")]
     pub source: PathBuf,
     /// Where it goes.
+    #[serde(serialize_with = "forebay_host::files::lossy_path")]
+    #[schemars(with = "PathBuf")]
     pub destination: PathBuf,
     /// A write of it is known to have failed; else its file system was full.
     pub is_recorded: bool,

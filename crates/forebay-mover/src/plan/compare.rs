@@ -1,5 +1,6 @@
 //! Compares scanned files with their destinations. Changes nothing.
-//! Never opens a file: size, modification time, mode and owner decide. In doubt, the run compares again.
+//! Never opens a file: size, modification time, mode and owner decide. In doubt, and for files in memory, the run
+//! compares again.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use forebay_host::files::{Kind, Status};
 
 use crate::model::scan_entry::ScanEntry;
-use crate::model::version::{Stamp, is_same};
+use crate::model::version::{MemoryDevices, Stamp, is_same};
 use crate::ownership::Owner;
 use forebay_host::files::Directory;
 
@@ -21,6 +22,7 @@ pub(crate) fn compare(
     found: &Receiver<Vec<ScanEntry>>,
     give: &SyncSender<Vec<ScanEntry>>,
 ) {
+    let (memory, mut source) = (MemoryDevices::default(), PathBuf::new());
     let mut existing = None; // destination of the current directory
     let mut new: Option<PathBuf> = None; // missing destination: skip all directories below it
     for mut rows in found {
@@ -29,7 +31,8 @@ pub(crate) fn compare(
                 return;
             }
             match row {
-                ScanEntry::Directory { target, existing: stamp, .. } => {
+                ScanEntry::Directory { source: of, target, existing: stamp, .. } => {
+                    source.clone_from(of);
                     let is_new = new.as_ref().is_some_and(|new| target.starts_with(new));
                     existing = (!is_new).then(|| TargetDirectory::open(target)).flatten();
                     if existing.is_none() && !is_new {
@@ -39,7 +42,9 @@ pub(crate) fn compare(
                 }
                 ScanEntry::Entry { name, status, is_there, .. } => {
                     let there = existing.as_ref();
-                    *is_there = there.is_some_and(|there| there.has_identical(name, status, owner));
+                    *is_there = there.is_some_and(|there| {
+                        there.has_identical((&source, name), status, owner, &memory)
+                    });
                 }
                 ScanEntry::Refusal(_) => {}
             }
@@ -67,7 +72,13 @@ impl TargetDirectory {
 
     /// Does the destination hold an unchanged copy that needs only a sync? In doubt, the answer is
     /// no, and the copy compares in detail.
-    pub(crate) fn has_identical(&self, name: &OsStr, status: &Status, owner: &Owner) -> bool {
+    fn has_identical(
+        &self,
+        (source, name): (&Path, &OsStr),
+        status: &Status,
+        owner: &Owner,
+        memory: &MemoryDevices,
+    ) -> bool {
         if status.kind != Kind::File || status.links > 1 || status.size_bytes == 0 {
             return false;
         }
@@ -80,5 +91,7 @@ impl TargetDirectory {
             && found.mode == owner.mode_of_copy(status, &found)
             && found.device == self.stamp.device
             && !is_source
+            && !memory.has(self.opened.path(), &found)
+            && !memory.has(source, status)
     }
 }

@@ -8,7 +8,7 @@ use forebay_host::messages::counted;
 use forebay_host::{files, filesystem};
 use rusqlite::params;
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::journal::columns::{FAILED, PLACED, path_at};
@@ -21,7 +21,7 @@ use crate::model::reason::{FULL, OVER_QUOTA};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Shortage {
     /// Its mount point.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "files::lossy_path")]
     #[schemars(with = "PathBuf")]
     pub mounted_at: PathBuf,
     /// Files that are not complete there, for any reason.
@@ -53,11 +53,6 @@ impl fmt::Display for Shortage {
             _ => Ok(()),
         }
     }
-}
-
-/// JSON is text, so bytes of a path that are not UTF-8 are replaced.
-fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&path.display())
 }
 
 /// Files that are not complete in one directory.

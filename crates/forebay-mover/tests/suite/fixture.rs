@@ -1,4 +1,4 @@
-//! A source tree, its destination and a journal in a temporary directory.
+//! A source tree, its destination and a journal in a temporary directory on a disk: in memory, times are no proof.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,8 @@ impl StagingFixture {
 
     /// Creates directories in the source, with this number of files in each.
     pub fn filled(directories: &[(&str, usize)]) -> Self {
-        let fixture = Self(tempfile::tempdir().expect("tempdir"));
+        let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+        let fixture = Self(scratch.expect("tempdir"));
         for (directory, files) in directories {
             let directory = fixture.path("in").join(directory);
             fs::create_dir_all(&directory).expect("mkdir");

@@ -1,14 +1,15 @@
 //! Trees that exist at the destination, completely or in part.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_host::users;
-use forebay_mover::{CopyEvent, CopySummary, Journal, Options, Plan, State};
+use forebay_mover::{CopyEvent, CopySummary, Journal, Options, Plan, State, TransferKind};
 
-use crate::fixture::{OpenJournal, StagingFixture, carry_out};
+use crate::fixture::{OpenJournal, StagingFixture, carry_out, transfer};
 
 fn options() -> Options {
     Options { workers: 2, piece_bytes: 1 << 20, ..Options::of("7") }
@@ -199,4 +200,96 @@ fn modes_are_kept_in_new_and_existing_directories() {
             assert_eq!(found.permissions().mode() & 0o7777, mode, "{round} {mode:o}");
         }
     }
+}
+
+/// Replaces the content, but not the status that a staging compares, as a write through a mapping does in memory.
+fn write_unseen(path: &Path, content: &[u8]) {
+    let modified = fs::metadata(path).and_then(|found| found.modified()).expect("there");
+    let mut file = fs::OpenOptions::new().write(true).open(path).expect("opened");
+    file.write_all(content).expect("written");
+    file.set_modified(modified).expect("set");
+}
+
+#[test]
+fn file_in_memory_that_changed_without_a_new_time_is_copied() {
+    for is_source in [true, false] {
+        let memory = tempfile::tempdir_in("/dev/shm").expect("tempdir");
+        let fixture = StagingFixture::new();
+        let (on_disk, in_memory) = (fixture.path("in"), memory.path().join("tree"));
+        let (from, to) = if is_source { (&in_memory, &on_disk) } else { (&on_disk, &in_memory) };
+        fs::create_dir_all(from).expect("made");
+        let large = vec![b'a'; 3 << 20];
+        fs::write(from.join("small"), "old").expect("written");
+        fs::write(from.join("large"), &large).expect("written");
+        let transfer = transfer(TransferKind::Directory, from, to);
+        let again = |journal: &OpenJournal| {
+            journal.plan(std::slice::from_ref(&transfer)).expect("planned");
+            moved(journal, &options()).0.unchanged_files
+        };
+        assert_eq!(again(&fixture.journal()), 0);
+        for keeps_journal in [false, true] {
+            let journal = fixture.journal();
+            if !keeps_journal {
+                Journal::remove(&fixture.path("journal")).expect("removed");
+            }
+            let journal = if keeps_journal { journal } else { fixture.journal() };
+            let changed = if is_source { from } else { to };
+            if !keeps_journal || is_source {
+                let content = if keeps_journal { "newer" } else { "other" };
+                write_unseen(&changed.join("small"), &content.as_bytes()[..3]);
+                write_unseen(&changed.join("large"), b"b");
+                again(&journal);
+            }
+            for name in ["small", "large"] {
+                let read = |top: &Path| fs::read(top.join(name)).expect("there");
+                assert!(read(from) == read(to), "{name} {is_source} {keeps_journal}");
+            }
+        }
+    }
+}
+
+#[test]
+fn piece_of_a_file_in_memory_is_copied_again_after_a_stop() {
+    let memory = tempfile::tempdir_in("/dev/shm").expect("tempdir");
+    let fixture = StagingFixture::new();
+    let source = memory.path().join("large");
+    fs::write(&source, vec![b'a'; 4 << 20]).expect("written");
+    let journal = fixture.journal();
+    let target = fixture.path("out/large");
+    journal.plan(&[transfer(TransferKind::FileToName, &source, &target)]).expect("planned");
+    let failing = Options { workers: 1, ..options() };
+    let copied = AtomicU64::new(0);
+    let count = |did| {
+        if let CopyEvent::Bytes(bytes) = did {
+            copied.fetch_add(bytes, Ordering::Relaxed);
+        }
+    };
+    // A kill leaves the pieces: the journal of this process is copied while the second piece is under way.
+    let kept = fixture.path("kept");
+    let stopped = || {
+        let is_begun = copied.load(Ordering::Relaxed) > 1 << 20;
+        if is_begun && !kept.exists() {
+            fs::create_dir(&kept).expect("made");
+            for entry in fs::read_dir(fixture.path("out")).expect("listed") {
+                let entry = entry.expect("listed");
+                fs::copy(entry.path(), kept.join(entry.file_name())).expect("kept");
+            }
+            for name in ["journal", "journal-wal"] {
+                fs::copy(fixture.path(name), kept.join(name)).ok();
+            }
+        }
+        is_begun
+    };
+    carry_out(&journal, &failing, &count, &stopped).expect("carried out");
+    drop(journal);
+    Journal::remove(&fixture.path("journal")).expect("removed");
+    for entry in fs::read_dir(&kept).expect("listed") {
+        let name = entry.expect("listed").file_name();
+        let is_journal = name.to_string_lossy().starts_with("journal");
+        let to = if is_journal { fixture.path("") } else { fixture.path("out") };
+        fs::rename(kept.join(&name), to.join(&name)).expect("put back");
+    }
+    write_unseen(&source, b"b");
+    moved(&fixture.journal(), &options());
+    assert!(fs::read(&source).expect("read") == fs::read(&target).expect("read"));
 }

@@ -2,15 +2,17 @@
 //! Assumes that the file can change during the copy, which then does not count. Never removes a file of the
 //! job.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_host::clock;
 use forebay_host::close_watch::{Closed, is_closed};
 use forebay_host::files::{self, Kind, Status, parent_of};
 use forebay_host::messages::Messages;
+use forebay_host::{clock, filesystem};
 use forebay_mover::{
     CopyEvent, Failure, Journal, Options, Plan, Transfer, TransferKind, Verify, carry_out,
+    has_checksum,
 };
 use parking_lot::Mutex;
 
@@ -24,30 +26,39 @@ use forebay_staging::Destination;
 /// always changes the modification time.
 const TICK_MS: u128 = 20;
 
-/// A copy whose modification time differs because the file system stores times less precisely.
-pub(super) struct ImpreciseCopy {
+/// A copy of which times do not tell whether it is unchanged: the file system of the copy stores them less precisely, or
+/// the source is in memory.
+pub(super) struct TimelessCopy {
     /// The source when it was closed.
-    closed: Closed,
-    target: PathBuf,
+    pub(super) closed: Closed,
     target_status: Status,
+    /// The checksum of the content, if the source is in memory.
+    checksum: Option<u64>,
 }
 
-impl ImpreciseCopy {
-    /// If neither file has changed, marks the copy so that stage-out skips it. Returns whether
-    /// stage-out would have copied it.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
-    pub(super) fn mark_arrived(&self, journal: &Journal) -> Result<bool, forebay_mover::Error> {
+/// These copies, by their targets.
+pub(super) type TimelessCopies = BTreeMap<PathBuf, TimelessCopy>;
+
+impl TimelessCopy {
+    /// Has neither file changed? Reads the source if its times do not tell and `should_continue` is given.
+    pub(super) fn is_unchanged(
+        &self,
+        target: &Path,
+        should_continue: Option<&dyn Fn() -> bool>,
+    ) -> bool {
         let is_as = |path: &Path, then: &Status| {
             files::status_of_name(path)
                 .is_ok_and(|now| now.is_same_content(then) && now.changed == then.changed)
         };
-        let (source, target) = (&self.closed, &self.target);
-        if !is_as(&source.path, &source.status) || !is_as(target, &self.target_status) {
-            return Ok(false);
-        }
-        journal.mark_delivered(target, &source.status)
+        let Closed { path, status, .. } = &self.closed;
+        is_as(path, status)
+            && is_as(target, &self.target_status)
+            && match (self.checksum, should_continue) {
+                (Some(checksum), Some(should_continue)) => {
+                    has_checksum(path, checksum, should_continue).unwrap_or(false)
+                }
+                _ => true,
+            }
     }
 }
 
@@ -55,8 +66,8 @@ impl ImpreciseCopy {
 pub(super) struct Copying<'a> {
     /// The log of target directories, written before files are copied, and the output for errors.
     pub(super) target_log: (&'a TargetLog, &'a dyn Messages),
-    /// Copies with imprecise times.
-    pub(super) imprecise: &'a Mutex<Vec<ImpreciseCopy>>,
+    /// Copies that times do not show to be unchanged.
+    pub(super) timeless: &'a Mutex<TimelessCopies>,
     /// Held while directories are created: a thread that finds a directory may rely on its name.
     pub(super) mkdir_lock: &'a Mutex<()>,
     /// Part of the temporary names, unique for each thread.
@@ -136,7 +147,11 @@ impl Copying<'_> {
         let options = Options {
             workers: 1,
             piece_bytes: u64::MAX,
-            verify: self.verify,
+            verify: match self.verify {
+                // The checksum shows later whether the source is unchanged.
+                Verify::Off if is_in_memory(closed) => Verify::Copy,
+                verify => verify,
+            },
             as_planned: true,
             ..Options::of(&self.tag)
         };
@@ -157,23 +172,32 @@ impl Copying<'_> {
         match moved.failures.into_iter().next() {
             Some(failure) => Err(failure),
             None => {
-                self.note_imprecise(closed, way);
+                self.note_timeless(closed, way, &journal);
                 Ok(())
             }
         }
     }
 
     /// Times are not rounded: versions that differ by less than the precision of the file system
-    /// would be equal. Instead, remembers the status of the copy.
-    fn note_imprecise(&self, closed: &Closed, way: &Destination) {
+    /// would be equal. Instead, remembers the status of the copy. Of files in memory also the checksum, which spares the
+    /// stage-out a look into the copy; without one, it compares both.
+    fn note_timeless(&self, closed: &Closed, way: &Destination, journal: &Journal) {
         let Ok(target_status) = files::status_of_name(&way.target) else {
             return; // it was removed, which stage-out notices
         };
-        if target_status.kind == Kind::File && target_status.modified != closed.status.modified {
-            let (closed, target) = (closed.clone(), way.target.clone());
-            self.imprecise.lock().push(ImpreciseCopy { closed, target, target_status });
+        let is_in_memory = is_in_memory(closed);
+        let checksum = journal.checksum(&way.target).ok().flatten().filter(|_| is_in_memory);
+        let is_imprecise = target_status.modified != closed.status.modified;
+        let is_wanted = if is_in_memory { checksum.is_some() } else { is_imprecise };
+        if target_status.kind == Kind::File && is_wanted {
+            let copy = TimelessCopy { closed: closed.clone(), target_status, checksum };
+            self.timeless.lock().insert(way.target.clone(), copy);
         }
     }
+}
+
+fn is_in_memory(closed: &Closed) -> bool {
+    filesystem::is_in_memory(&closed.path).unwrap_or(true)
 }
 
 /// Is the file unchanged and not open for writing?
@@ -193,9 +217,7 @@ fn make_parents(way: &Destination, made: &mut Vec<CreatedDirectory>) -> forebay_
     if is_directory(last) {
         return Ok(());
     }
-    for directory in files::make_directories(parent_of(top), 0o777)? {
-        files::sync_directory(parent_of(&directory))?;
-    }
+    files::sync_names(&files::make_directories(parent_of(top), 0o777)?)?;
     let below: Vec<_> = last.ancestors().take_while(|a| a.starts_with(top)).collect();
     for directory in below.into_iter().rev() {
         match files::make_directory(directory, OPEN_TO_US) {
