@@ -156,9 +156,8 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
 /// Forgets a job whose record cannot be read, with `--discard`.
 fn clean_unreadable(id: &str, record: &Path, arguments: &CleanArguments) -> i32 {
     let done = match arguments.discard {
-        true => {
-            recovery::forget_unreadable(record).map_err(|error| (error.to_string(), error.hint()))
-        }
+        true => recovery::forget_unreadable(record, arguments.kill)
+            .map_err(|error| (error.to_string(), error.hint())),
         false => Err((
             format!("job {id}: its record {} cannot be read", files::printable(record)),
             Some(format!("forebay clean --discard {id} forgets the job and leaves its allocation")),

@@ -2,19 +2,20 @@
 
 use std::path::Path;
 
-use forebay_host::process::Identity;
-use forebay_host::{files, system};
+use forebay_host::process::{self, Identity};
+use forebay_host::{clock, files, system};
 use forebay_mover::Journal;
-use forebay_record::id_of;
+use forebay_record::{RUN_VARIABLE, id_of};
 
 use crate::error::{Error, ignore_not_found};
+use crate::unrecorded::began_unix_ms;
 
 /// Removes the record with the files next to it, the partial files that its journal names, and the job's directory.
-/// The allocation stays.
+/// The allocation stays. `end_processes` ends processes of the job that are alive.
 ///
 /// # Errors
-/// If the job may be running here, or something cannot be removed.
-pub fn forget_unreadable(record: &Path) -> Result<(), Error> {
+/// If the job may be running here, processes of it are alive, or something cannot be removed.
+pub fn forget_unreadable(record: &Path, end_processes: bool) -> Result<(), Error> {
     let stem = record.file_stem().unwrap_or_default().to_string_lossy();
     let id = id_of(record).unwrap_or_default();
     let runner = stem.strip_prefix(id).and_then(|rest| rest.strip_prefix('-'));
@@ -25,11 +26,20 @@ pub fn forget_unreadable(record: &Path) -> Result<(), Error> {
     {
         return Err(Error::IsRunning(id.to_owned()));
     }
+    let job_directory = std::env::temp_dir().join(format!("forebay-{id}"));
+    let processes = match oldest_process(id)? {
+        Some(oldest) => process::with_env(RUN_VARIABLE, job_directory.as_os_str(), oldest)?,
+        None => Vec::new(),
+    };
+    if !processes.is_empty() && !end_processes {
+        return Err(Error::HasProcesses(processes));
+    }
+    process::terminate(&processes, true)?;
     // A damaged journal names nothing.
     if let Ok(journal) = Journal::open_existing(&record.with_extension("journal")) {
         forebay_mover::remove_partial_files(&journal, id)?;
     }
-    ignore_not_found(files::remove_tree(&std::env::temp_dir().join(format!("forebay-{id}"))))?;
+    ignore_not_found(files::remove_tree(&job_directory))?;
     let directory = files::parent_of(record);
     let own = format!("{stem}.");
     let mut names = files::names_in(directory)?;
@@ -38,3 +48,17 @@ pub fn forget_unreadable(record: &Path) -> Result<(), Error> {
     names.sort_by_key(|name| record.ends_with(name));
     names.iter().try_for_each(|name| ignore_not_found(files::remove_file(&directory.join(name))))
 }
+
+/// No process of the job is older than this one; none if the machine was restarted since the job began.
+fn oldest_process(id: &str) -> Result<Option<Identity>, Error> {
+    let began = began_unix_ms(id).unwrap_or_default();
+    let age_ms = clock::unix_milliseconds().saturating_sub(began) + CLOCK_STEP_MS;
+    let age_ticks = u64::try_from(age_ms / MS_PER_TICK).unwrap_or(u64::MAX);
+    let oldest = Identity::ours()?.started_ticks.checked_sub(age_ticks);
+    Ok(oldest.map(|started_ticks| Identity { pid: 0, started_ticks }))
+}
+
+/// The kernel counts start times of processes in hundredths of a second.
+const MS_PER_TICK: u128 = 10;
+/// The clock may have been set by so much since the job began.
+const CLOCK_STEP_MS: u128 = 2000;

@@ -48,12 +48,17 @@ pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
 /// True if this is the id of a job that was killed before it was recorded.
 #[must_use]
 pub fn is_unrecorded(id: &str, records: &Records) -> bool {
-    let made = id.parse().unwrap_or(u128::MAX);
-    let is_random = made != u128::MAX && made > MILLISECONDS_MAX;
-    let made = if is_random { made / RANDOM_MAX } else { made };
+    let Some(made) = began_unix_ms(id) else {
+        return false;
+    };
     let old = clock::unix_milliseconds().saturating_sub(made) > forebay_store::unrecorded_ms_max();
     let recorded = |path: &PathBuf| id_of(path) == Some(id);
-    old && made != u128::MAX
-        && !records.found.iter().any(|job| job.record.id == id)
+    old && !records.found.iter().any(|job| job.record.id == id)
         && !records.unreadable.iter().any(|(path, _)| recorded(path))
+}
+
+/// When the job with this id began, in milliseconds since 1970.
+pub(crate) fn began_unix_ms(id: &str) -> Option<u128> {
+    let made: u128 = id.parse().ok()?;
+    Some(if made > MILLISECONDS_MAX { made / RANDOM_MAX } else { made })
 }
