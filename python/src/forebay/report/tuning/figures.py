@@ -246,7 +246,7 @@ class StudyFigures:
 
     def paid_after_runs(self, place: PlaceFigures) -> int | None:
         """Runs of the job after which the whole study has paid for itself; None: never, or unknown."""
-        if self.is_within_noise(place):
+        if place.job_proof is None or self.is_within_noise(place):
             return None
         gain = self.gain_node_hours(place)
         return math.ceil(self.cost_node_hours / gain) if gain and gain > 0 else None
