@@ -19,6 +19,10 @@ pub(crate) struct Statement<'a> {
     quotes: Vec<Quotes>,
     /// Where simple commands end in the text.
     separators: Vec<usize>,
+    /// Where the first `$(`, `<(`, `>(` or backtick is: a command may run what is behind it.
+    substitution: Option<usize>,
+    /// Whether a command reads the output of a group that ends here or later.
+    output_is_read: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -41,8 +45,10 @@ const WRITERS: [&str; 5] = ["echo", "printf", "print", "cat", "tee"];
 /// Words that stand before a command.
 const KEYWORDS: [&str; 10] =
     ["if", "elif", "else", "then", "while", "until", "do", "!", "{", "time"];
+/// Words that end a group of commands.
+const GROUP_ENDS: [&str; 4] = ["}", "done", "fi", "esac"];
 /// Bytes of a command that are searched for its first words.
-const COMMAND_BYTES_MAX: usize = 1024;
+pub(crate) const COMMAND_BYTES_MAX: usize = 1024;
 
 impl<'a> Statement<'a> {
     /// Where the text of the quotes around an offset begins.
@@ -75,7 +81,9 @@ impl<'a> Statement<'a> {
         for (offset, c) in self.text[start..end].char_indices().chain([(end - start, ' ')]) {
             let offset = start + offset;
             if c.is_whitespace() && (offset == end || self.quotes_around(offset).is_none()) {
-                words.extend(Some(&self.text[word..offset]).filter(|word| !word.is_empty()));
+                let found = &self.text[word..offset];
+                let found = found.strip_suffix('\\').filter(|_| c == '\n').unwrap_or(found);
+                words.extend(Some(found).filter(|word| !word.is_empty()));
                 word = offset + c.len_utf8();
             }
         }
@@ -83,36 +91,69 @@ impl<'a> Statement<'a> {
         words.split_off(keywords)
     }
 
-    /// Whether the shell would not expand a variable at this offset.
-    fn is_literal(&self, at: usize) -> bool {
-        let backslashes = self.text[..at].bytes().rev().take_while(|byte| *byte == b'\\').count();
-        backslashes % 2 == 1 || self.quotes_around(at).is_some_and(|quotes| quotes.is_literal)
+    /// Whether a backslash makes the `$` at this offset literal.
+    fn is_escaped(&self, at: usize) -> bool {
+        self.text[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
     }
 
     /// Whether the text at this offset is only written: to a file or to standard output.
     pub(crate) fn is_only_written(&self, at: usize) -> bool {
+        let is_escaped = self.is_escaped(at);
         match self.document {
-            Some(document) => document.is_written && (document.is_quoted || self.is_literal(at)),
-            None => self.is_literal(at) && self.writes(at),
+            // In a here-document quotes do not prevent an expansion.
+            Some(document) => {
+                document.is_written && !self.output_is_read && (document.is_quoted || is_escaped)
+            }
+            None => {
+                let is_literal = self.quotes_around(at).is_some_and(|quotes| quotes.is_literal);
+                (is_literal || is_escaped) && self.writes(at)
+            }
         }
     }
 
-    /// Whether the command at this offset only writes its text.
+    /// Whether the command at this offset only writes its text, and no other command reads it.
     pub(crate) fn writes(&self, at: usize) -> bool {
-        let start = self.command_start(at);
-        let is_substitution =
-            self.text[..start].ends_with("$(") || self.text[..start].ends_with('`');
         let command = self.words_before(at).into_iter().find(|word| !is_assignment(word));
         let is_writer = command.is_some_and(|word| WRITERS.contains(&word));
-        is_writer && !is_substitution && self.reader(at).is_none_or(|reader| reader == "tee")
+        let is_substituted = self.substitution.is_some_and(|substitution| substitution < at);
+        is_writer && !is_substituted && !self.output_is_read && !self.is_read(at)
     }
 
-    /// The command that reads the output of the command at this offset.
-    fn reader(&self, at: usize) -> Option<&'a str> {
+    /// Whether a command other than tee may read the output of the command at this offset.
+    fn is_read(&self, at: usize) -> bool {
         let next = self.separators.partition_point(|separator| *separator < at);
-        let rest = &self.text[*self.separators.get(next)?..];
-        let rest = rest.strip_prefix('|').filter(|rest| !rest.starts_with('|'))?;
-        Some(rest.trim_start_matches('&').split_whitespace().next().unwrap_or_default())
+        for &separator in &self.separators[next..] {
+            match self.text.as_bytes()[separator] {
+                b'|' if self.is_pipe(separator) && self.is_before_tee(separator) => {}
+                b'|' => return self.is_pipe(separator),
+                b'(' | b'`' => return true,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    fn is_pipe(&self, separator: usize) -> bool {
+        let (before, after) = (&self.text[..separator], &self.text[separator..]);
+        after.starts_with('|') && !after.starts_with("||") && !before.ends_with('|')
+    }
+
+    fn is_before_tee(&self, separator: usize) -> bool {
+        let reader = self.text[separator + 1..].trim_start_matches('&');
+        reader.split_whitespace().next() == Some("tee")
+    }
+
+    /// Whether a command other than tee reads the output of a group of commands that ends here.
+    fn reads_a_group(&self) -> bool {
+        let is_group_end = |at| {
+            self.words_before(at)
+                .first()
+                .is_none_or(|word| GROUP_ENDS.contains(word) || word.contains(['<', '>']))
+        };
+        self.separators.iter().any(|&at| {
+            let reads = self.text[..=at].ends_with(">(") || (self.is_pipe(at) && is_group_end(at));
+            reads && !self.is_before_tee(at)
+        })
     }
 }
 
@@ -126,12 +167,17 @@ pub(crate) fn is_assignment(word: &str) -> bool {
 /// The statements of a script.
 pub(crate) fn statements(script: &str) -> Vec<Statement<'_>> {
     let mut scanner = Scanner::new(script, is_for_a_shell(script));
-    let found = scanner.read();
-    if scanner.open.is_empty() {
-        return found;
+    let mut found = scanner.read();
+    if !scanner.open.is_empty() {
+        // Something remained open, so the text is not what it seems to be.
+        found = Scanner::new(script, false).read();
     }
-    // Something remained open, so the text is not what it seems to be.
-    Scanner::new(script, false).read()
+    let mut output_is_read = false;
+    for statement in found.iter_mut().rev() {
+        output_is_read |= statement.reads_a_group();
+        statement.output_is_read = output_is_read;
+    }
+    found
 }
 
 fn is_for_a_shell(script: &str) -> bool {
@@ -151,7 +197,7 @@ enum Open {
     Escaped,
     /// `"..."`
     Double,
-    /// `$(...)`
+    /// `$(...)`, `<(...)` and `>(...)`
     Substitution,
     /// `(...)`
     Group,
@@ -184,6 +230,7 @@ struct Scanner<'a> {
     open_quotes: usize,
     quotes: Vec<Quotes>,
     separators: Vec<usize>,
+    substitution: Option<usize>,
     announced: Vec<Announced<'a>>,
     /// The last place of each line. Empty until it is needed.
     last_places: HashMap<&'a str, usize>,
@@ -200,6 +247,7 @@ impl<'a> Scanner<'a> {
             open_quotes: 0,
             quotes: Vec::new(),
             separators: Vec::new(),
+            substitution: None,
             announced: Vec::new(),
             last_places: HashMap::new(),
         }
@@ -256,7 +304,9 @@ impl<'a> Scanner<'a> {
         };
         let quotes = self.quotes.drain(..).map(inside).collect();
         let separators = self.separators.drain(..).map(|at| at - start).collect();
-        Statement { line, lines, text, document, quotes, separators }
+        let substitution = self.substitution.take().map(|at| at - start);
+        let output_is_read = false;
+        Statement { line, lines, text, document, quotes, separators, substitution, output_is_read }
     }
 
     /// Reads a statement to the end of its last line. Returns its text up to a comment.
@@ -266,6 +316,7 @@ impl<'a> Scanner<'a> {
             // They go on behind a here-document.
             self.quotes.push(Quotes { range: start..usize::MAX, is_literal: false });
         }
+        self.substitution = self.open.contains(&Open::Substitution).then_some(start);
         let mut word_begins = true;
         while let Some(&byte) = bytes.get(self.at) {
             let goes_on = joins_lines && self.open_quotes > 0 && self.announced.is_empty();
@@ -292,7 +343,9 @@ impl<'a> Scanner<'a> {
             self.at = (self.at + width).min(bytes.len());
             let last = bytes[self.at - 1];
             self.line += usize::from(last == b'\n');
-            word_begins = byte != b'\\' && is_before_word(last);
+            if !is_last_of_line {
+                word_begins = byte != b'\\' && is_before_word(last);
+            }
         }
         &self.script[start..self.at]
     }
@@ -314,6 +367,10 @@ impl<'a> Scanner<'a> {
             (_, [b'$', b'(', b'(', ..]) => self.open(O::Arithmetic, 3),
             (_, [b'$', b'(', ..]) => self.open(O::Substitution, 2),
             (_, [b'$', b'{', ..]) => self.open(O::Brace, 2),
+            (_, [b'`', ..]) => {
+                self.substitution.get_or_insert(self.at);
+                1
+            }
             (Some(O::Double), _) => 1,
             (_, [b'"', ..]) => self.open(O::Double, 1),
             (Some(O::Brace), [b'}', ..]) => self.close(1),
@@ -323,6 +380,7 @@ impl<'a> Scanner<'a> {
             (_, [b'\'', ..]) => self.open(O::Single, 1),
             (Some(O::Arithmetic), [b')', b')', ..]) => self.close(2),
             (_, [b'(', b'(', ..]) if word_begins => self.open(O::Arithmetic, 2),
+            (_, [b'<' | b'>', b'(', ..]) => self.open(O::Substitution, 2),
             (_, [b'(', ..]) => self.open(O::Group, 1),
             (Some(O::Substitution | O::Group), [b')', ..]) => self.close(1),
             (_, [b'<', b'<', b'<', ..]) => 3,
@@ -341,6 +399,9 @@ impl<'a> Scanner<'a> {
                 self.quotes.push(Quotes { range, is_literal: what != Open::Double });
             }
             self.open_quotes += 1;
+        }
+        if what == Open::Substitution {
+            self.substitution.get_or_insert(self.at);
         }
         self.open.push(what);
         width
@@ -364,13 +425,15 @@ impl<'a> Scanner<'a> {
             b'&' => !redirects && bytes.get(self.at + 1) != Some(&b'>'),
             b'|' => !redirects,
             b'$' => bytes[self.at..].starts_with(b"$(") && !bytes[self.at..].starts_with(b"$(("),
+            b'<' | b'>' => bytes.get(self.at + 1) == Some(&b'('),
             // Also the end of a pattern of `case`.
             b')' => matches!(self.open.last(), None | Some(Open::Group)),
             byte => matches!(byte, b';' | b'(' | b'`'),
         };
         if ends {
-            // Of `$(`, the second character.
-            self.separators.push(self.at + usize::from(bytes[self.at] == b'$'));
+            // Of `$(`, `<(` and `>(`, the second character.
+            let is_first = matches!(bytes[self.at], b'$' | b'<' | b'>');
+            self.separators.push(self.at + usize::from(is_first));
         }
     }
 

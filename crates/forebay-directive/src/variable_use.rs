@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         let end = after.char_indices().find(is_end).map_or(after.len(), |(at, _)| at);
         let value = &after[..end];
         names(value).any(|(at, used)| {
-            let rest = &value[at + name.len().min(value.len() - at)..];
+            let rest = &value[at + used.len()..];
             let is_expanded = value[..at].ends_with('$')
                 || (value[..at].ends_with("${") && braced(rest) == Mention::Expanded);
             used == name && is_expanded
@@ -297,6 +297,35 @@ mod tests {
     }
 
     #[test]
+    fn text_that_a_shell_runs_is_an_expansion() {
+        for script in [
+            "cat > c.sh <<EOF\nrm -rf '$DW_JOB_STRIPED'/*\nEOF\nbash c.sh",
+            "cat > pw.in <<EOF\noutdir='$DW_JOB_STRIPED/'\nEOF",
+            "{ echo 'rm $DW_JOB_STRIPED/*'; } | bash",
+            "(echo 'rm $DW_JOB_STRIPED/*') 2>&1 | bash",
+            "for i in 1; do echo 'rm $DW_JOB_STRIPED/*'; done | bash",
+            "for i in 1; do\necho 'rm $DW_JOB_STRIPED/*'\ndone | bash",
+            "while true; do\ncat <<'EOF' > a\nrm $DW_JOB_STRIPED/*\nEOF\ndone 2>&1 | bash",
+            "{ echo 'rm $DW_JOB_STRIPED/*'\n} > >(bash)",
+            "echo 'rm $DW_JOB_STRIPED/*' | tee log | bash",
+            "echo 'rm $DW_JOB_STRIPED/*' |\nbash",
+            "echo 'rm $DW_JOB_STRIPED/*' $(date) | bash",
+            "bash <(echo 'rm $DW_JOB_STRIPED/*')",
+            "bash <(\necho 'rm $DW_JOB_STRIPED/*'\n)",
+            "eval $(date; echo 'rm $DW_JOB_STRIPED/*')",
+            "eval `date; echo 'rm $DW_JOB_STRIPED/*'`",
+            "echo 'rm $DW_JOB_STRIPED/*' > >(bash)",
+            "echo \"n: $(bash -c \"rm -rf \\$DW_JOB_STRIPED/*\")\"",
+            "echo \"$(bash <<'EOF'\nrm $DW_JOB_STRIPED/*\nEOF\n)\" > a",
+            "echo start \\\n# don't\nrm $DW_JOB_STRIPED/*\necho end \\\n# isn't",
+            "DW_JOB_STRIPED=$DW_JOB_ABéé; cd $DW_JOB_AB",
+        ] {
+            let found = expanded(script);
+            assert_eq!(found.len(), 1, "{script}: {found:?}");
+        }
+    }
+
+    #[test]
     fn default_test_assignment_and_comment_are_no_expansion() {
         for script in [
             "cd ${DW_JOB_STRIPED:-/scratch}",
@@ -340,6 +369,11 @@ mod tests {
             "echo \"cd\n\\$DW_JOB_STRIPED\" > b.sh",
             "echo 'cd $DW_JOB_STRIPED' >> b.sh 2>&1",
             "eval echo \\$DW_PERSISTENT_STRIPED_${NAME}",
+            "exec > >(tee log) 2>&1\necho 'cd $DW_JOB_STRIPED' | tee a | tee b.sh",
+            "for i in 1; do\necho 'cd $DW_JOB_STRIPED'\ndone > b.sh",
+            "cat > b.sh <<EOF\ncd '\\$DW_JOB_STRIPED'\nEOF",
+            "[ -n \"$A\" ] && \\\n [ -n \"$DW_JOB_STRIPED\" ] && cd $DW_JOB_STRIPED",
+            "true && \\\n export DW_JOB_STRIPED=/a\ncd $DW_JOB_STRIPED",
         ] {
             assert_eq!(expanded(script), [""; 0], "{script}");
         }
