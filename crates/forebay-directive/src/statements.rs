@@ -17,6 +17,8 @@ pub(crate) struct Statement<'a> {
     pub(crate) document: Option<HereDocument>,
     /// Outermost quotes in the text.
     quotes: Vec<Quotes>,
+    /// Outermost groups and substitutions in the text. A variable that is set in them is set only there.
+    subshells: Vec<Range<usize>>,
     /// Where simple commands end in the text.
     separators: Vec<usize>,
     /// Where the first `$(`, `<(`, `>(` or backtick is: a command may run what is behind it.
@@ -29,7 +31,7 @@ pub(crate) struct Statement<'a> {
 pub(crate) struct HereDocument {
     /// Whether its end word is quoted: the shell expands nothing.
     pub(crate) is_quoted: bool,
-    /// Whether a command only writes it to a file.
+    /// Whether a command only writes it to a file, or submits it as another job.
     pub(crate) is_written: bool,
 }
 
@@ -51,6 +53,11 @@ const GROUP_ENDS: [&str; 4] = ["}", "done", "fi", "esac"];
 pub(crate) const COMMAND_BYTES_MAX: usize = 1024;
 
 impl<'a> Statement<'a> {
+    /// Where the text of the quotes around an offset is.
+    pub(crate) fn quoted(&self, at: usize) -> Option<Range<usize>> {
+        self.quotes_around(at).map(|quotes| quotes.range.clone())
+    }
+
     /// Where the text of the quotes around an offset begins.
     pub(crate) fn quoted_from(&self, at: usize) -> Option<usize> {
         self.quotes_around(at).map(|quotes| quotes.range.start)
@@ -60,6 +67,41 @@ impl<'a> Statement<'a> {
         let behind = self.quotes.partition_point(|quotes| quotes.range.start <= at);
         let quotes = self.quotes.get(behind.checked_sub(1)?)?;
         (at < quotes.range.end).then_some(quotes)
+    }
+
+    /// Whether the statement begins in a group or a substitution that an earlier one opens.
+    pub(crate) fn begins_in_subshell(&self) -> bool {
+        self.subshells.first().is_some_and(|range| range.start == 0)
+    }
+
+    /// Whether a variable that the command at this offset sets is set only for a part of the script.
+    pub(crate) fn is_in_subshell(&self, at: usize) -> bool {
+        let behind = self.subshells.partition_point(|range| range.start <= at);
+        let range = behind.checked_sub(1).map(|index| &self.subshells[index]);
+        let separator = self.command_start(at).checked_sub(1);
+        let reads = |at| self.is_pipe(at) || self.text.as_bytes()[at] == b'`';
+        range.is_some_and(|range| at < range.end) || separator.is_some_and(reads)
+    }
+
+    /// Whether the quotes with this first offset hold a script, as in `sh -c '...'`.
+    pub(crate) fn is_script(&self, quoted_from: usize) -> bool {
+        let words = quoted_from.checked_sub(1).map(|quote| self.words_before(quote));
+        let words = words.unwrap_or_default();
+        let is_option = |word: &&str| word.starts_with('-') && word.ends_with('c');
+        words.last().is_some_and(is_option) && words.iter().any(|word| is_shell(word))
+    }
+
+    /// The words before an offset in a script in quotes, as in `words_before`. Nothing of a long command.
+    pub(crate) fn words_in_script(&self, quoted_from: usize, at: usize) -> Option<Vec<&'a str>> {
+        let mut start = quoted_from.max(at.saturating_sub(COMMAND_BYTES_MAX));
+        while !self.text.is_char_boundary(start) {
+            start += 1;
+        }
+        let mut commands = self.text[start..at].rsplit([';', '&', '|', '(', '`', '\n']);
+        let command = commands.next()?;
+        let is_complete = start == quoted_from || commands.next().is_some();
+        let words = command.split_whitespace().filter(|word| *word != "\\");
+        is_complete.then(|| words.skip_while(|word| KEYWORDS.contains(word)).collect())
     }
 
     /// The offset of the simple command around an offset.
@@ -184,8 +226,12 @@ fn is_for_a_shell(script: &str) -> bool {
     let Some(interpreter) = script.lines().next().and_then(|line| line.strip_prefix("#!")) else {
         return true;
     };
-    let mut names = interpreter.split_whitespace().filter_map(|word| word.rsplit('/').next());
-    names.any(|name| ["sh", "bash", "dash", "ksh", "zsh", "ash", "mksh"].contains(&name))
+    interpreter.split_whitespace().any(is_shell)
+}
+
+fn is_shell(command: &str) -> bool {
+    let name = command.rsplit('/').next().unwrap_or_default();
+    ["sh", "bash", "dash", "ksh", "zsh", "ash", "mksh"].contains(&name)
 }
 
 /// What is open at a place in the script.
@@ -211,6 +257,10 @@ impl Open {
     fn is_quote(self) -> bool {
         matches!(self, Self::Single | Self::Escaped | Self::Double)
     }
+
+    fn is_subshell(self) -> bool {
+        matches!(self, Self::Substitution | Self::Group)
+    }
 }
 
 /// A here-document whose text has not begun.
@@ -228,7 +278,9 @@ struct Scanner<'a> {
     joins_lines: bool,
     open: Vec<Open>,
     open_quotes: usize,
+    open_subshells: usize,
     quotes: Vec<Quotes>,
+    subshells: Vec<Range<usize>>,
     separators: Vec<usize>,
     substitution: Option<usize>,
     announced: Vec<Announced<'a>>,
@@ -245,7 +297,9 @@ impl<'a> Scanner<'a> {
             joins_lines,
             open: Vec::new(),
             open_quotes: 0,
+            open_subshells: 0,
             quotes: Vec::new(),
+            subshells: Vec::new(),
             separators: Vec::new(),
             substitution: None,
             announced: Vec::new(),
@@ -263,9 +317,13 @@ impl<'a> Scanner<'a> {
                 documents.iter().map(|one| (one.end_line, one.of(&statement, start))).collect();
             found.push(statement);
             for (end_line, document) in documents {
-                let outer = (std::mem::take(&mut self.open), std::mem::take(&mut self.open_quotes));
+                let outer = (
+                    std::mem::take(&mut self.open),
+                    std::mem::take(&mut self.open_quotes),
+                    std::mem::take(&mut self.open_subshells),
+                );
                 self.read_document(end_line, document, &mut found);
-                (self.open, self.open_quotes) = outer;
+                (self.open, self.open_quotes, self.open_subshells) = outer;
             }
         }
         found
@@ -294,19 +352,31 @@ impl<'a> Scanner<'a> {
         if !joins_lines {
             self.open.clear();
             self.open_quotes = 0;
+            self.open_subshells = 0;
         }
         let lines = &self.script[start..self.at];
         self.at += 1;
         self.line += 1;
-        let inside = |Quotes { range, is_literal }| {
+        let inside = |range: Range<usize>| {
             let end = range.end.min(start + text.len());
-            Quotes { range: range.start - start..end - start, is_literal }
+            range.start - start..end - start
         };
-        let quotes = self.quotes.drain(..).map(inside).collect();
+        let quotes = self.quotes.drain(..);
+        let quotes = quotes.map(|one| Quotes { range: inside(one.range), ..one }).collect();
+        let subshells = self.subshells.drain(..).map(inside).collect();
         let separators = self.separators.drain(..).map(|at| at - start).collect();
         let substitution = self.substitution.take().map(|at| at - start);
-        let output_is_read = false;
-        Statement { line, lines, text, document, quotes, separators, substitution, output_is_read }
+        Statement {
+            line,
+            lines,
+            text,
+            document,
+            quotes,
+            subshells,
+            separators,
+            substitution,
+            output_is_read: false,
+        }
     }
 
     /// Reads a statement to the end of its last line. Returns its text up to a comment.
@@ -315,6 +385,9 @@ impl<'a> Scanner<'a> {
         if self.open_quotes > 0 {
             // They go on behind a here-document.
             self.quotes.push(Quotes { range: start..usize::MAX, is_literal: false });
+        }
+        if self.open_subshells > 0 {
+            self.subshells.push(start..usize::MAX);
         }
         self.substitution = self.open.contains(&Open::Substitution).then_some(start);
         let mut word_begins = true;
@@ -400,6 +473,12 @@ impl<'a> Scanner<'a> {
             }
             self.open_quotes += 1;
         }
+        if what.is_subshell() {
+            if self.open_subshells == 0 {
+                self.subshells.push(self.at + width..usize::MAX);
+            }
+            self.open_subshells += 1;
+        }
         if what == Open::Substitution {
             self.substitution.get_or_insert(self.at);
         }
@@ -408,7 +487,14 @@ impl<'a> Scanner<'a> {
     }
 
     fn close(&mut self, width: usize) -> usize {
-        if self.open.pop().is_some_and(Open::is_quote) {
+        let closed = self.open.pop();
+        if closed.is_some_and(Open::is_subshell) {
+            self.open_subshells -= 1;
+            if let Some(last) = self.subshells.last_mut().filter(|_| self.open_subshells == 0) {
+                last.end = self.at;
+            }
+        }
+        if closed.is_some_and(Open::is_quote) {
             self.open_quotes -= 1;
             if let Some(last) = self.quotes.last_mut().filter(|_| self.open_quotes == 0) {
                 last.range.end = self.at;
@@ -467,7 +553,8 @@ impl Announced<'_> {
     fn of(&self, statement: &Statement, start: usize) -> HereDocument {
         let at = self.at - start;
         let goes_to_a_file = statement.text.contains('>') || statement.text.contains("tee ");
-        let is_written = goes_to_a_file && statement.writes(at);
+        let is_another_job = statement.words_before(at).first() == Some(&"sbatch");
+        let is_written = is_another_job || (goes_to_a_file && statement.writes(at));
         HereDocument { is_quoted: self.is_quoted, is_written }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::problem::{Origin, Position};
-use crate::statements::{Statement, is_assignment, statements};
+use crate::statements::{COMMAND_BYTES_MAX, Statement, is_assignment, statements};
 
 const PREFIXES: [&str; 2] = ["DW_JOB_", "DW_PERSISTENT_"];
 
@@ -25,6 +25,8 @@ enum Mention {
     WithDefault,
     /// The script sets or tests it.
     Handled,
+    /// As before, but only for this statement or here-document.
+    HandledHere,
     /// Only the name occurs.
     Named,
 }
@@ -33,18 +35,26 @@ enum Mention {
 pub fn expanded_variables(script: &str) -> Vec<VariableUse> {
     let mut found: Vec<VariableUse> = Vec::new();
     let mut handled = BTreeSet::new();
+    let mut handled_here = BTreeSet::new();
     for statement in statements(script) {
+        if statement.document.is_none() && !statement.begins_in_subshell() {
+            handled_here.clear();
+        }
         let mut reader =
-            Reader { statement: &statement, at: 0, line_start: 0, line: 0, is_in_test: false };
+            Reader { statement: &statement, at: 0, line_start: 0, line: 0, test: None };
         for (at, name) in names(statement.text) {
             reader.advance(at);
             let mention = reader.mention(name);
-            let is_first = !handled.contains(name);
+            let is_first = !handled.contains(name) && !handled_here.contains(name);
             match mention {
                 // A file with this text is another script.
-                Mention::Handled if statement.document.is_some_and(|one| one.is_written) => {}
-                Mention::Handled => {
+                Mention::Handled | Mention::HandledHere
+                    if statement.document.is_some_and(|one| one.is_written) => {}
+                Mention::Handled if statement.document.is_none() => {
                     handled.insert(name);
+                }
+                Mention::Handled | Mention::HandledHere => {
+                    handled_here.insert(name);
                 }
                 Mention::Expanded if is_first => {
                     found.push(VariableUse { name: name.to_owned(), position: reader.position() });
@@ -74,6 +84,9 @@ fn names(code: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Commands that set the variables in their words.
 const DECLARATIONS: [&str; 5] = ["export", "declare", "local", "readonly", "typeset"];
 
+/// Commands that test a variable.
+const TESTS: [&str; 3] = ["[", "[[", "test"];
+
 /// Mentions in the rest of a line that are looked at.
 const MENTIONS_MAX: usize = 16;
 
@@ -85,8 +98,8 @@ struct Reader<'a> {
     /// The offset of its line, and the number of the line in the statement.
     line_start: usize,
     line: usize,
-    /// Whether a `[` or `[[` before it is open.
-    is_in_test: bool,
+    /// The `[` or `[[` that is open before it.
+    test: Option<&'a str>,
 }
 
 impl<'a> Reader<'a> {
@@ -99,11 +112,16 @@ impl<'a> Reader<'a> {
             self.line_start = from + last + 1;
         }
         for word in text.split_whitespace() {
-            if word.starts_with(']') {
-                self.is_in_test = false;
-            } else if matches!(word.trim_start_matches(['(', ';', '!']), "[" | "[[") {
-                let start = word.as_ptr() as usize - self.statement.text.as_ptr() as usize;
-                self.is_in_test |= self.statement.words_before(start).is_empty();
+            let start = word.as_ptr() as usize - self.statement.text.as_ptr() as usize;
+            let command = word.trim_start_matches(['(', ';', '!']);
+            let runs = word.find("$(").or_else(|| word.find('`')).map(|at| start + at);
+            if word.starts_with(']')
+                || runs.is_some_and(|at| self.statement.quoted_from(at).is_none())
+            {
+                self.test = None;
+            } else if matches!(command, "[" | "[[") && self.statement.words_before(start).is_empty()
+            {
+                self.test = Some(command);
             }
         }
     }
@@ -139,16 +157,43 @@ impl<'a> Reader<'a> {
         if self.statement.is_only_written(dollar) {
             return Mention::Named;
         }
-        if expanded == Mention::Expanded && self.is_tested(dollar) {
-            return Mention::Handled;
+        match expanded {
+            Mention::Expanded => self.tested(dollar, name).unwrap_or(Mention::Expanded),
+            mention => mention,
         }
-        expanded
     }
 
-    /// Whether it is an operand of `[`, `[[` or test.
-    fn is_tested(&self, dollar: usize) -> bool {
-        let end_of_command = self.statement.words_before(dollar);
-        self.is_in_test || end_of_command.first().is_some_and(|command| *command == "test")
+    /// Classifies an expansion that is a whole operand of a test.
+    fn tested(&self, dollar: usize, name: &str) -> Option<Mention> {
+        let (statement, text) = (self.statement, self.statement.text);
+        let is_of_operand = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '"');
+        let before = text[..dollar].trim_end_matches(is_of_operand);
+        let after = &text[self.at + name.len()..];
+        let closed = [":-}", "-}", "}"].iter().find_map(|end| after.strip_prefix(end));
+        let after = closed.unwrap_or(after).trim_start_matches(is_of_operand);
+        let is_end = |c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | ')');
+        if !before.ends_with(char::is_whitespace)
+            || !(after.is_empty() || after.starts_with(is_end))
+        {
+            return None;
+        }
+        let (start, end) = (before.len(), text.len() - after.len());
+        let quoted = statement.quoted(dollar);
+        let script = quoted.as_ref().filter(|quoted| statement.is_script(quoted.start));
+        let (test, mention) = if let Some(script) = script {
+            let words = statement.words_in_script(script.start, start)?;
+            let is_in_quotes = words.concat().matches('"').count() % 2 == 1;
+            (words.first().copied().filter(|_| !is_in_quotes)?, Mention::HandledHere)
+        } else {
+            let is_part = quoted.is_some_and(|quoted| start >= quoted.start || end <= quoted.end);
+            let first = || statement.words_before(start).first().copied();
+            (self.test.or_else(first).filter(|_| !is_part)?, Mention::Handled)
+        };
+        // Without quotes, `[ -d $NAME ]` is `[ -d ]`, which is true.
+        let option = before.split_whitespace().next_back().filter(|_| start == dollar);
+        let is_true =
+            test != "[[" && option.is_some_and(|word| word.starts_with('-') && word != "-z");
+        (TESTS.contains(&test) && !is_true).then_some(mention)
     }
 
     /// A name without `$`.
@@ -160,46 +205,81 @@ impl<'a> Reader<'a> {
         let begins_word = before.is_empty()
             || before.ends_with([' ', '\t', '\n', ';', '&', '|', '('])
             || quoted == Some(self.at);
-        if !begins_word || (quoted.is_some() && statement.writes(self.at)) {
-            return Mention::Named;
-        }
         let words = match quoted {
-            None => statement.words_before(self.at),
-            // A script in quotes, as for `sh -c`.
-            Some(from) => {
-                let command = text[from..self.at].rsplit([';', '&', '|', '(', '\n']).next();
-                command.unwrap_or_default().split_whitespace().collect()
-            }
+            None => Some(statement.words_before(self.at)),
+            Some(from) if statement.is_script(from) => statement.words_in_script(from, self.at),
+            Some(from) if from == self.at && from > 0 => Some(statement.words_before(from - 1)),
+            Some(_) => None,
+        };
+        let Some((words, value)) = words.zip(self.value(after, name)).filter(|_| begins_word)
+        else {
+            return Mention::Named;
         };
         let command = words.iter().find(|word| !is_assignment(word));
+        let is_assigned = after.starts_with('=');
         let is_set = match command {
             Some(&"printf") => before.trim_end().ends_with(" -v"),
-            _ if before.trim_end().ends_with(" -v") => self.is_tested(self.at),
-            Some(_) if words.contains(&"env") => after.starts_with('='),
-            None => after.starts_with('='),
-            Some(command) if DECLARATIONS.contains(command) => after.starts_with('='),
-            Some(&("setenv" | "read" | "for")) => true,
+            _ if before.trim_end().ends_with(" -v") => {
+                self.test.is_some() || words.first().is_some_and(|word| TESTS.contains(word))
+            }
+            None => is_assigned,
+            Some(_) if words.contains(&"env") => is_assigned,
+            Some(command) if DECLARATIONS.contains(command) => is_assigned,
+            Some(command @ &("setenv" | "for")) => words.last() == Some(command),
+            Some(&"read") => true,
             Some(_) => false,
         };
-        if is_set && !self.expands_itself(after, name) { Mention::Handled } else { Mention::Named }
+        if !is_set || expands(value, name) {
+            return Mention::Named;
+        }
+        let is_for_a_command = command.is_none() && is_before_command(&after[value.len()..]);
+        let is_here = is_for_a_command
+            || words.contains(&"env")
+            || quoted.is_some_and(|from| statement.is_script(from))
+            || statement.is_in_subshell(self.at);
+        if is_here { Mention::HandledHere } else { Mention::Handled }
     }
 
-    /// Whether the value behind a name expands the name itself.
-    fn expands_itself(&self, after: &str, name: &str) -> bool {
+    /// The text behind a name to the end of the word. Nothing of a long one.
+    fn value<'t>(&self, after: &'t str, name: &str) -> Option<&'t str> {
         let start = self.at + name.len();
-        let is_end = |(at, c): &(usize, char)| {
-            (c.is_whitespace() || matches!(c, ';' | '&' | '|'))
-                && self.statement.quoted_from(start + at) == self.statement.quoted_from(start)
-        };
-        let end = after.char_indices().find(is_end).map_or(after.len(), |(at, _)| at);
-        let value = &after[..end];
-        names(value).any(|(at, used)| {
-            let rest = &value[at + used.len()..];
-            let is_expanded = value[..at].ends_with('$')
-                || (value[..at].ends_with("${") && braced(rest) == Mention::Expanded);
-            used == name && is_expanded
-        })
+        let quoted = self.statement.quoted_from(start);
+        let (mut parentheses, mut in_backticks) = (0_usize, false);
+        for (at, c) in after.char_indices().take(COMMAND_BYTES_MAX) {
+            if self.statement.quoted_from(start + at) != quoted {
+                continue;
+            }
+            match c {
+                '(' => parentheses += 1,
+                ')' => parentheses = parentheses.saturating_sub(1),
+                '`' => in_backticks = !in_backticks,
+                _ if parentheses > 0 || in_backticks => {}
+                ';' | '&' | '|' => return Some(&after[..at]),
+                _ if c.is_whitespace() => return Some(&after[..at]),
+                _ => {}
+            }
+        }
+        (after.len() < COMMAND_BYTES_MAX).then_some(after)
     }
+}
+
+/// Whether a value expands a name.
+fn expands(value: &str, name: &str) -> bool {
+    names(value).any(|(at, used)| {
+        let is_expanded = value[..at].ends_with('$')
+            || (value[..at].ends_with("${")
+                && braced(&value[at + used.len()..]) == Mention::Expanded);
+        used == name && is_expanded
+    })
+}
+
+/// Whether a command is behind an assignment: the value is for that command only.
+fn is_before_command(rest: &str) -> bool {
+    let end = rest.char_indices().nth(COMMAND_BYTES_MAX).map_or(rest.len(), |(at, _)| at);
+    let mut commands = rest[..end].split([';', '&', '|', ')', '\n']);
+    let mut words = commands.next().unwrap_or_default().split_whitespace();
+    let is_cut = end < rest.len() && commands.next().is_none();
+    is_cut || words.any(|word| !is_assignment(word))
 }
 
 /// Classifies `${NAME...`: bash(1), Parameter Expansion.
@@ -207,7 +287,8 @@ fn braced(after: &str) -> Mention {
     let operator = after.strip_prefix(':').unwrap_or(after);
     match operator.chars().next() {
         Some('=' | '?' | '+') => Mention::Handled,
-        Some('-') if operator.starts_with("-}") => Mention::Handled,
+        // An empty default.
+        Some('-') if operator.starts_with("-}") => Mention::Expanded,
         Some('-') => Mention::WithDefault,
         _ => Mention::Expanded,
     }
@@ -326,6 +407,40 @@ mod tests {
     }
 
     #[test]
+    fn test_or_setting_of_another_command_does_not_count() {
+        for script in [
+            "if [ \"$(ls -A $DW_JOB_STRIPED)\" ]; then true; fi",
+            "[ \"$(rm $DW_JOB_STRIPED/*; echo ok)\" = ok ]",
+            "[ \"$(ls $DW_JOB_STRIPED )\" ]",
+            "[ $(ls $DW_JOB_STRIPED ) ]",
+            "[ -d $DW_JOB_STRIPED/ ]",
+            "[ -d $DW_JOB_STRIPED ]",
+            "test -n $DW_JOB_STRIPED",
+            "[ \"in $DW_JOB_STRIPED\" ]",
+            "sh -c '[ \"in $DW_JOB_STRIPED\" ]'",
+            "sh -c '[ -n \"$DW_JOB_STRIPED\" ]'",
+            "env | grep 'DW_JOB_STRIPED='",
+            "for v in DW_JOB_PRIVATE DW_JOB_STRIPED; do true; done",
+            "DW_JOB_STRIPED=$(realpath $DW_JOB_STRIPED)",
+            "DW_JOB_STRIPED=`realpath $DW_JOB_STRIPED`",
+            "bash <<'EOF'\nexport DW_JOB_STRIPED=/a\nEOF",
+            "DW_JOB_STRIPED=/tmp/x true",
+            "A=1 DW_JOB_STRIPED=/tmp/x B=1 true",
+            "env DW_JOB_STRIPED=/a true",
+            "sh -c 'DW_JOB_STRIPED=/a'",
+            "(DW_JOB_STRIPED=/a)",
+            "(\nDW_JOB_STRIPED=/a\n)",
+            "echo $(\nDW_JOB_STRIPED=/a\n)",
+            "echo /a | read DW_JOB_STRIPED",
+            "rm -rf ${DW_JOB_STRIPED:-}/*",
+        ] {
+            let script = format!("{script}\nrm -rf $DW_JOB_STRIPED/*");
+            let found = expanded(&script);
+            assert_eq!(found.len(), 1, "{script}: {found:?}");
+        }
+    }
+
+    #[test]
     fn default_test_assignment_and_comment_are_no_expansion() {
         for script in [
             "cd ${DW_JOB_STRIPED:-/scratch}",
@@ -369,6 +484,16 @@ mod tests {
             "echo \"cd\n\\$DW_JOB_STRIPED\" > b.sh",
             "echo 'cd $DW_JOB_STRIPED' >> b.sh 2>&1",
             "eval echo \\$DW_PERSISTENT_STRIPED_${NAME}",
+            "if [[ -n \"$A\" && -d $DW_JOB_STRIPED ]]; then cd $DW_JOB_STRIPED; fi",
+            "[ \"$(hostname)\" = a -a -n \"${DW_JOB_STRIPED-}\" ] && cd $DW_JOB_STRIPED",
+            "srun bash -c 'if [ -n \"$DW_JOB_STRIPED\" ]; then cd $DW_JOB_STRIPED; fi'",
+            "bash <<'EOF'\nexport DW_JOB_STRIPED=/a\ncd $DW_JOB_STRIPED\nEOF",
+            "(\nexport DW_JOB_STRIPED=/a\n\ncd $DW_JOB_STRIPED\n)",
+            "for DW_JOB_STRIPED in /a /b; do\ncd $DW_JOB_STRIPED\ndone",
+            "export DW_JOB_STRIPED=$(mktemp -d); cd $DW_JOB_STRIPED",
+            "export \"DW_JOB_STRIPED=/a\"\ncd $DW_JOB_STRIPED",
+            "A=1 DW_JOB_STRIPED=/a B=1\ncd $DW_JOB_STRIPED",
+            "sbatch <<'EOF'\n#!/bin/bash\n#DW jobdw type=scratch\ncd $DW_JOB_STRIPED\nEOF",
             "exec > >(tee log) 2>&1\necho 'cd $DW_JOB_STRIPED' | tee a | tee b.sh",
             "for i in 1; do\necho 'cd $DW_JOB_STRIPED'\ndone > b.sh",
             "cat > b.sh <<EOF\ncd '\\$DW_JOB_STRIPED'\nEOF",

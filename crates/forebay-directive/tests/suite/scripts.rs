@@ -181,6 +181,8 @@ fn directive_in_quotes_over_several_lines_is_text() {
     let written = format!("{JOBDW}\necho \"\n{line}\n\" > next.sh\n");
     assert_eq!(good(&written).warnings, []);
     assert_begins(&warned(&written.replace("> next.sh", "| sh")), "3:1 #DW in quotes behind");
+    let continued = format!("{JOBDW}\necho a \\\n# don't\n{line}\necho b \\\n# isn't\n");
+    assert_begins(&bad(&continued), "4:1 #DW behind the header");
     for unclosed in ["echo it's\n", "x=${y#'}\n# don't\n", "case x in\n(a) ;; esac; ( a\n"] {
         let found = bad(&format!("{JOBDW}\n{unclosed}{line}\n"));
         assert!(found.contains("#DW behind the header"), "{unclosed}: {found}");
