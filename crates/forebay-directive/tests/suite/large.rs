@@ -61,7 +61,7 @@ fn long_line_of_variables() {
 fn long_quotes_and_values_of_variables() {
     let uses = |script: &str| forebay_directive::expanded_variables(script).len();
     for repeated in ["DW_JOB_A ", "DW_JOB_A=/a ", "(DW_JOB_A=/a ", "[ \"$(DW_JOB_A=$DW_JOB_A "] {
-        let long = repeated.repeat(COUNT * 4);
+        let long = repeated.repeat(COUNT / 8);
         for script in [format!("x '{long}'"), format!("sh -c '{long}'"), long] {
             assert_eq!(uses(&format!("{script}\ncd $DW_JOB_B")), 1 + uses(&script));
         }
