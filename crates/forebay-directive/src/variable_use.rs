@@ -158,7 +158,9 @@ impl<'a> Reader<'a> {
             return Mention::Named;
         }
         match expanded {
-            Mention::Expanded => self.tested(dollar, name).unwrap_or(Mention::Expanded),
+            Mention::Expanded | Mention::WithDefault => {
+                self.tested(dollar, name).unwrap_or(expanded)
+            }
             mention => mention,
         }
     }
@@ -287,11 +289,15 @@ fn braced(after: &str) -> Mention {
     let operator = after.strip_prefix(':').unwrap_or(after);
     match operator.chars().next() {
         Some('=' | '?' | '+') => Mention::Handled,
-        // An empty default.
-        Some('-') if operator.starts_with("-}") => Mention::Expanded,
+        // With an empty default, a path would begin at the root.
+        Some('-') if is_path_behind(operator.strip_prefix("-}")) => Mention::Expanded,
         Some('-') => Mention::WithDefault,
         _ => Mention::Expanded,
     }
+}
+
+fn is_path_behind(rest: Option<&str>) -> bool {
+    rest.is_some_and(|rest| rest.trim_start_matches('"').starts_with('/'))
 }
 
 /// Whether the rest of the line tests the name, as in `chdir $ENV{NAME} if exists $ENV{NAME}`.
@@ -433,6 +439,7 @@ mod tests {
             "echo $(\nDW_JOB_STRIPED=/a\n)",
             "echo /a | read DW_JOB_STRIPED",
             "rm -rf ${DW_JOB_STRIPED:-}/*",
+            "rm -rf \"${DW_JOB_STRIPED-}\"/*",
         ] {
             let script = format!("{script}\nrm -rf $DW_JOB_STRIPED/*");
             let found = expanded(&script);
@@ -444,6 +451,7 @@ mod tests {
     fn default_test_assignment_and_comment_are_no_expansion() {
         for script in [
             "cd ${DW_JOB_STRIPED:-/scratch}",
+            "set -u\nx=${DW_JOB_STRIPED:-}; ./solve --fast \"${DW_JOB_STRIPED-}\"",
             "cd ${DW_JOB_STRIPED:?no burst buffer}; cd $DW_JOB_STRIPED",
             ": ${DW_JOB_STRIPED:=/scratch}\ncd $DW_JOB_STRIPED",
             "if [ -n \"$DW_JOB_STRIPED\" ]; then cd $DW_JOB_STRIPED; fi",
