@@ -6,8 +6,9 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use forebay_host::files;
+use forebay_host::{clock, files};
 use forebay_requests::{Answer, Name, Question, SOCKET_VARIABLE};
 
 use crate::ErrnoResult;
@@ -61,6 +62,9 @@ pub(crate) unsafe fn names(list: *const *const c_char) -> ErrnoResult<Vec<Name>>
     Err(-libc::E2BIG)
 }
 
+/// The pause before a request that was refused for now is repeated.
+const REFUSED_PAUSE: Duration = Duration::from_millis(50);
+
 /// Queries the job. The path `about` determines the error outside a job.
 ///
 /// # Errors
@@ -76,7 +80,14 @@ pub(crate) fn query_job(question: &Question, about: &Name) -> ErrnoResult<Answer
             Ok(_) => -libc::EINVAL,
         });
     };
-    match forebay_requests::query(socket, question) {
+    let answer = loop {
+        match forebay_requests::query(socket, question) {
+            // Too many programs wait already.
+            Ok(Answer::Refused(libc::EAGAIN)) => clock::sleep(REFUSED_PAUSE),
+            answer => break answer,
+        }
+    };
+    match answer {
         Ok(Answer::Refused(number)) => Err(-number),
         Ok(answer) => Ok(answer),
         Err(error) => Err(match error.source.raw_os_error() {

@@ -50,6 +50,7 @@ pub use status::{
     Identity, Kind, Status, identity_of, is_private_dir, kinds_in, names_in, status, status_of,
     status_of_name, tree_bytes, tree_bytes_within, tree_size,
 };
+pub(crate) use sync::sync_opened;
 pub use sync::{close, drop_page_cache, sync_directory, sync_file_system, sync_names, sync_tree};
 
 #[cfg(test)]

@@ -362,9 +362,8 @@ impl RecordFile {
             files::remove_if_present(&temporary).ok(); // the caller gets the first error
         }
         written?;
-        files::sync_directory(files::parent_of(&self.path))?;
         self.lock = next.or(self.lock.take());
-        Ok(())
+        files::sync_directory(files::parent_of(&self.path))
     }
 }
 

@@ -1,7 +1,9 @@
 //! Forgets jobs whose records cannot be read. Only their names are known, not what the jobs hold.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
+use forebay_host::files::Kind;
 use forebay_host::process::{self, Identity};
 use forebay_host::{clock, files, system};
 use forebay_mover::Journal;
@@ -14,21 +16,25 @@ use crate::unrecorded::began_unix_ms;
 /// The allocation stays. `end_processes` ends processes of the job that are alive.
 ///
 /// # Errors
-/// If the job may be running here, processes of it are alive, or something cannot be removed.
+/// If the job is of another machine, may be running, processes of it are alive, or something cannot be removed.
 pub fn forget_unreadable(record: &Path, end_processes: bool) -> Result<(), Error> {
     let stem = record.file_stem().unwrap_or_default().to_string_lossy();
     let id = id_of(record).unwrap_or_default();
     let runner = stem.strip_prefix(id).and_then(|rest| rest.strip_prefix('-'));
-    if let Some((pid, host)) = runner.and_then(|runner| runner.split_once('@'))
-        && host == system::hostname()
-        && let Some(process) = pid.parse().ok().and_then(|pid| Identity::of(pid).ok())
-        && process.is_of_our_user()
-    {
+    let (pid, host) = runner.and_then(|runner| runner.split_once('@')).unwrap_or_default();
+    if host != system::hostname() {
+        return Err(Error::Elsewhere(host.to_owned()));
+    }
+    let process = pid.parse().ok().and_then(|pid| Identity::of(pid).ok());
+    let lock = files::lock(record)?;
+    if lock.is_none() || process.is_some_and(Identity::is_of_our_user) {
         return Err(Error::IsRunning(id.to_owned()));
     }
-    let job_directory = std::env::temp_dir().join(format!("forebay-{id}"));
+    // The directory of the job was below the TMPDIR that it had.
+    let name = format!("forebay-{id}");
+    let is_of_job = |value: &OsStr| Path::new(value).file_name() == Some(OsStr::new(&name));
     let processes = match oldest_process(id)? {
-        Some(oldest) => process::with_env(RUN_VARIABLE, job_directory.as_os_str(), oldest)?,
+        Some(oldest) => process::with_env_where(RUN_VARIABLE, &is_of_job, oldest)?,
         None => Vec::new(),
     };
     if !processes.is_empty() && !end_processes {
@@ -39,14 +45,24 @@ pub fn forget_unreadable(record: &Path, end_processes: bool) -> Result<(), Error
     if let Ok(journal) = Journal::open_existing(&record.with_extension("journal")) {
         forebay_mover::remove_partial_files(&journal, id)?;
     }
-    ignore_not_found(files::remove_tree(&job_directory))?;
+    ignore_not_found(files::remove_tree(&std::env::temp_dir().join(&name)))?;
     let directory = files::parent_of(record);
     let own = format!("{stem}.");
     let mut names = files::names_in(directory)?;
     names.retain(|name| name.to_string_lossy().starts_with(&own));
     // The record last: after an error, it is still found.
     names.sort_by_key(|name| record.ends_with(name));
-    names.iter().try_for_each(|name| ignore_not_found(files::remove_file(&directory.join(name))))
+    names.iter().try_for_each(|name| {
+        let path = directory.join(name);
+        // The list of requests is a directory.
+        let is_directory =
+            files::status_of_name(&path).is_ok_and(|found| found.kind == Kind::Directory);
+        let removed = match is_directory {
+            true => files::remove_tree(&path),
+            false => files::remove_file(&path),
+        };
+        ignore_not_found(removed)
+    })
 }
 
 /// No process of the job is older than this one; none if the machine was restarted since the job began.

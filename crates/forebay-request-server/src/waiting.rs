@@ -9,6 +9,10 @@ use forebay_requests::Answer;
 
 use crate::state::{Shared, State};
 
+/// Connections that wait at most: copies need descriptors, too, and a process may have 1024 of them. Who is refused asks
+/// again.
+const WAITING_MAX: usize = 512;
+
 /// What a program waits for.
 pub(crate) enum Awaited {
     /// No copy of these paths is in progress. True if they are directories.
@@ -42,10 +46,15 @@ impl Awaited {
 
 impl Shared {
     /// Answers when the wait is over.
-    pub(crate) fn answer_later(&self, channel: Channel, awaited: Awaited) {
+    pub(crate) fn answer_later(&self, mut channel: Channel, awaited: Awaited) {
         self.forget_closed();
         let mut state = self.state.lock();
         match awaited {
+            Awaited::End(..) if state.waiting.len() >= WAITING_MAX => {
+                drop(state);
+                let answer = Answer::Refused(libc::EAGAIN);
+                return drop(forebay_requests::answer(&mut channel, &answer));
+            }
             Awaited::End(..) => state.waiting.push((channel, awaited)),
             // It can end the wait of others.
             Awaited::Terminate(_) => state.waiting.insert(0, (channel, awaited)),

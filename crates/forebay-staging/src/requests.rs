@@ -1,6 +1,7 @@
 //! Plans pending requests of programs as part of a stage-out.
 //! Assumes that the list is in the job's own allocation. Removes only partial files that have the job's tag.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use forebay_host::files;
@@ -46,6 +47,8 @@ pub(crate) fn plan_requests(
         let transfer = Transfer {
             what: match request.is_directory {
                 true => TransferKind::Directory,
+                // Recorded by an earlier version: into this directory.
+                false if request.outer.as_os_str().as_bytes().ends_with(b"/") => TransferKind::File,
                 false => TransferKind::FileToName,
             },
             source: request.inner.clone(),

@@ -6,19 +6,28 @@ use std::os::fd::IntoRawFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Advice;
+use rustix::io::Errno;
 
 use super::{Kind, names_in, open_directory, open_source, parent_of, status_of_name};
 use crate::{Result, with_context};
 
 /// Syncs the names in a directory. If the directory is not readable, it cannot be opened, and the
-/// function syncs all file systems.
+/// function syncs all file systems. Some file systems sync no directory alone: then all of it is synced.
 pub fn sync_directory(path: &Path) -> Result<()> {
     match open_directory(path, true) {
         Err(error) if error.is_denied() => {
             rustix::fs::sync();
             Ok(())
         }
-        opened => with_context(opened?.sync_all(), "sync", path),
+        opened => with_context(sync_opened(&opened?), "sync", path),
+    }
+}
+
+/// The same for a directory that is open. Allocates nothing: a child calls it before exec.
+pub(crate) fn sync_opened(directory: &File) -> rustix::io::Result<()> {
+    match rustix::fs::fsync(directory) {
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => rustix::fs::syncfs(directory),
+        synced => synced,
     }
 }
 

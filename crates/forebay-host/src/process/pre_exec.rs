@@ -28,11 +28,11 @@ pub fn rename_before_exec(command: &mut Command, from: &Path, to: &Path) -> Resu
     let program = Program::of(command)?;
     let act = move || {
         rustix::fs::rename(from.as_c_str(), to.as_c_str())?;
-        rustix::fs::fsync(&directory)?;
+        files::sync_opened(&directory)?;
         Err(program.become_it())
     };
     // SAFETY: rename(2), fsync(2) and execve(2) are safe after fork(2) in a process with threads:
-    // signal-safety(7). The closure allocates nothing.
+    // signal-safety(7). syncfs(2) is one system call, too. The closure allocates nothing.
     unsafe { command.pre_exec(act) };
     Ok(())
 }

@@ -162,6 +162,18 @@ fn serves_job(pid: i32) -> bool {
 /// # Errors
 /// If /proc or a process of this user cannot be read.
 pub fn with_env(name: &str, value: &OsStr, since: Identity) -> Result<Vec<i32>> {
+    with_env_where(name, &|one| one == value, since)
+}
+
+/// The same for any value that is wanted.
+///
+/// # Errors
+/// As [`with_env`].
+pub fn with_env_where(
+    name: &str,
+    is_value: &dyn Fn(&OsStr) -> bool,
+    since: Identity,
+) -> Result<Vec<i32>> {
     let name = [name.as_bytes(), b"="].concat();
     let is_wanted = |pid: i32| {
         let environment = read_of_process(pid, "environ", |path| std::fs::read(path))?;
@@ -169,7 +181,7 @@ pub fn with_env(name: &str, value: &OsStr, since: Identity) -> Result<Vec<i32>> 
         let mut variables = environment.split(|byte| *byte == 0);
         let values = variables.find_map(|variable| variable.strip_prefix(name.as_slice()));
         let mut values = values.unwrap_or_default().split(|byte| *byte == b':');
-        Ok(values.any(|one| one == value.as_bytes()))
+        Ok(values.any(|one| is_value(OsStr::from_bytes(one))))
     };
     matching(since, is_wanted)
 }

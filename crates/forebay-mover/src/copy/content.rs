@@ -95,7 +95,11 @@ impl CopyContext<'_> {
         item: &Item,
         block: &mut [u8],
     ) -> Result<bool, Reason> {
-        let target = files::open_source(&item.target, false)?;
+        let target = match files::open_source(&item.target, false) {
+            // It is replaced, as one that differs.
+            Err(error) if error.is_denied() => return Ok(false),
+            opened => opened?,
+        };
         let (ours, theirs) = block.split_at_mut(block.len() / 2);
         let mut at = 0;
         loop {
