@@ -151,12 +151,12 @@ def test_removal_stops_at_a_mount_and_is_completed_after_an_interruption(slurm_s
     slurm_site.run(["mount", "--bind", outside, mount], node=node)
     try:
         torn = slurm_site.call(*buffer.teardown)
-        assert torn.returncode == 1 and f"cannot remove {mount}: " in torn.stderr, torn.stderr
+        assert torn.returncode == 1 and f"something is mounted at {mount}, unmount it" in torn.stderr, torn.stderr
     finally:
         slurm_site.run(["umount", mount], node=node)
     assert (outside / "file").exists()
-    # Root has taken the directory from its owner, and a daemon that is started again knows nothing of it.
-    assert (directory.stat().st_uid, directory.stat().st_mode & 0o7777) == (0, 0o700)
+    # A daemon that is started again knows nothing of it.
+    assert directory.exists()
     slurm_site.kill_noded(node)
     slurm_site.call(*buffer.teardown, check=True)
     assert not directory.exists()
