@@ -1,5 +1,5 @@
-/* cancelled FILE TARGET: closes all its files, stages FILE out and cancels the thread that waits for it.
- * The exit status says what is wrong: it has no standard error. */
+/* cancelled FILE TARGET: closes all its files, stages FILE out and cancels the thread that waits
+ * for it. The exit status says what is wrong: it has no standard error. */
 #include <datawarp.h>
 #include <pthread.h>
 #include <sys/stat.h>
