@@ -43,8 +43,8 @@ pub use piped::Piped;
 pub use pre_exec::rename_before_exec;
 pub(crate) use proc_table::KEEPER;
 pub use proc_table::{
-    Identity, SERVES_JOB_VARIABLE, in_mount_namespace, interrupt, memory_bytes, of_user,
-    some_are_hidden, started_with, terminate, using_directory, with_env, with_env_where,
+    Identity, SERVES_JOB_VARIABLE, in_mount_namespace, interrupt, is_renaming, memory_bytes,
+    of_user, some_are_hidden, started_with, terminate, using_directory, with_env, with_env_where,
 };
 pub use reference::{Liveness, ProcessRef};
 pub use signals::{SignalGuard, postpone_scheduler_signals, signal_number};

@@ -45,6 +45,8 @@ struct State {
     places: HashMap<u64, (u64, CString)>,
     numbers: HashMap<u64, u64>,
     unconfirmed: Vec<Answered>,
+    /// The thread that got another number last, and when: it renames, and the kernel tries no third time.
+    renaming: Option<(u32, Instant)>,
 }
 
 /// A directory at a new place, which the kernel may have refused.
@@ -82,14 +84,18 @@ impl Moves {
         let mut state = self.state.lock();
         state.unconfirmed.retain(|one| one.since.elapsed() < RETRY_MAX);
         let is_same = |one: &Answered| one.ino == ino && one.thread == thread;
-        if state.put(ino, name) {
+        let before = state.renaming.take_if(|(one, _)| *one == thread);
+        let is_renaming = before.is_some_and(|(_, since)| since.elapsed() < RETRY_MAX);
+        let has_moved = state.put(ino, name);
+        if has_moved && !is_renaming {
             if state.unconfirmed.len() == UNCONFIRMED_MAX {
                 state.unconfirmed.remove(0);
             }
             state.unconfirmed.push(Answered { ino, node, thread, since: clock::now() });
             self.has_unconfirmed.store(true, Ordering::SeqCst);
-        } else if let Some(at) = state.unconfirmed.iter().position(is_same) {
-            state.unconfirmed.remove(at);
+        } else if has_moved || state.unconfirmed.iter().any(is_same) {
+            state.unconfirmed.retain(|one| !is_same(one));
+            state.renaming = Some((thread, clock::now()));
             let number = state.numbers.entry(ino).or_default();
             *number = (*number + 1) % NUMBERS;
         }
@@ -125,6 +131,16 @@ mod tests {
         assert_eq!(number(&moves, NEW, 1), 1);
         assert_eq!(number(&moves, NEW, 1), 1, "once for each move");
         assert_eq!([OLD, OLD].map(|name| number(&moves, name, 1)), [1, 2]);
+    }
+
+    #[test]
+    fn second_directory_of_a_rename_gets_another_number_at_once() {
+        let moves = Moves::default();
+        let of = |ino, name| moves.assign_number((ino, 8 * ino), name, 1);
+        assert_eq!([7, 9].map(|ino| of(ino, OLD)), [0, 0]);
+        assert_eq!([of(7, NEW), of(7, NEW), of(9, NEW)], [0, 1, 1]);
+        assert_eq!(of(9, NEW), 1);
+        assert_eq!([of(9, OLD), of(9, OLD)], [1, 2], "another operation");
     }
 
     #[test]

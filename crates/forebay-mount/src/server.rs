@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_ceph::{Attributes, LOST_GROUPS_ATTRIBUTE, Losses};
+use forebay_host::process::is_renaming;
 use parking_lot::Mutex;
 
 use crate::announcements::without_announcements;
@@ -141,7 +142,7 @@ impl Server {
         let wanted = if before.is_some() { ACCESS_ATTRIBUTES } else { ALL_ATTRIBUTES };
         let looked_up = self.client.lookup(parent, name, wanted, &self.caller_identity(request));
         let (node, mut found) = looked_up.inspect_err(|_| {
-            self.last_lookups.note(thread, (parent, name), None);
+            self.last_lookups.note(thread, (parent, name), None, is_renaming);
         })?;
         match before {
             // Its times, size and links are those of an earlier look, as the kernel's own would be.
@@ -157,7 +158,7 @@ impl Server {
             None if found.is_directory() => self.walked.note(parent, name, &found),
             None => {}
         }
-        if self.last_lookups.note(thread, (parent, name), Some(&found)) {
+        if self.last_lookups.note(thread, (parent, name), Some(&found), is_renaming) {
             self.client.forget(node, 1);
             return Err(Errno(libc::ESTALE));
         }

@@ -186,6 +186,17 @@ pub fn with_env_where(
     matching(since, is_wanted)
 }
 
+/// Whether a thread that waits in the kernel renames a file; none if this process must not know (ptrace(2)).
+pub fn is_renaming(thread: u32) -> Option<bool> {
+    let text = std::fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?;
+    let call: i64 = text.split(' ').next()?.parse().ok()?;
+    #[cfg(target_arch = "x86_64")]
+    let calls = [libc::SYS_rename, libc::SYS_renameat, libc::SYS_renameat2];
+    #[cfg(not(target_arch = "x86_64"))]
+    let calls = [libc::SYS_renameat, libc::SYS_renameat2];
+    Some(calls.contains(&call))
+}
+
 /// Living processes that this user can look at and that started with this value in a variable.
 ///
 /// # Errors
