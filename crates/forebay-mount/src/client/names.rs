@@ -17,7 +17,7 @@ impl Client {
         who: &Identity,
     ) -> Result<(u64, Attributes), Errno> {
         self.entry(|inode, attributes| {
-            // SAFETY: as above.
+            // SAFETY: the kernel knows the nodes, and the pointers are valid during the call.
             unsafe {
                 (self.functions.make_node)(
                     self.mount,

@@ -285,7 +285,7 @@ fn two_names_of_one_directory_are_one_target() {
 
 #[test]
 fn counts_match_the_journal_after_any_change() {
-    // What is in memory is compared anew with each plan.
+    // What is in memory is compared again with each plan.
     let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("tempdir");
     let source = scratch.path().join("in");
     fs::create_dir(&source).expect("made");
